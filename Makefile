@@ -81,6 +81,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/book.py --check
 	$(BIN)/python tools/proofs.py --check
 	$(BIN)/python tools/arena.py --check
+	$(BIN)/python tools/known.py --check
 
 mutants: setup $(VENV)/.dev $(BIN)/cargo-mutants ## plant faults in what a change touches (BASE, main) and say which no test notices; ten minutes at most
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/mutants.py --base $(BASE)
@@ -105,6 +106,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/book.py
 	$(BIN)/python tools/proofs.py
 	$(BIN)/python tools/arena.py
+	$(BIN)/python tools/known.py
 
 lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
 

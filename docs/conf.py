@@ -147,6 +147,7 @@ BELOW = {
     "README": CONTENTS,
     "docs/fidelity": "\n```{toctree}\n:hidden:\n/python/ackclock/fidelity/data/README\n```\n",
     "docs/how-to/README": "\n```{toctree}\n:hidden:\n" + "\n".join(how_tos()) + "\n```\n",
+    "docs/evaluation": "\n```{toctree}\n:hidden:\n:glob:\nknown/*\n```\n",
     "docs/studies/README": "\n```{toctree}\n:hidden:\n:glob:\n[a-z]*\n```\n",
     "docs/decisions/README": "\n```{toctree}\n:hidden:\n:glob:\n0*\n```\n",
 }
@@ -228,8 +229,33 @@ def behind_picture(uri: str) -> str:
     return f"#lesson={lessons[0]}" if lessons else ""
 
 
+REACHED = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
+    '<th class="head"><p></p></th>': '<td class="head"></td>',
+    '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
+    '<div class="table-wrapper ': '<div tabindex="0" role="group" aria-label="table" class="table-wrapper ',
+}
+"""What theme and builder write, and the same for keyboards and screen readers: what scrolls is reached by the keyboard, headings have a level."""
+
+
+def reached(text: str) -> str:
+    """A page for whoever reads it with a keyboard or by ear."""
+    for written, wanted in REACHED.items():
+        text = text.replace(written, wanted)
+    return text
+
+
+def mend_pages(app: Any, failed: Exception | None) -> None:
+    """Rewrite the pages that were built."""
+    for page in Path(app.outdir).rglob("*.html") if failed is None else ():
+        page.write_text(reached(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """What Sphinx calls first."""
+    app.connect("build-finished", mend_pages)
     app.connect("source-read", add_contents)
     app.connect("doctree-resolved", open_in_lab)
     app.connect("autodoc-process-docstring", draw_tables)

@@ -41,11 +41,11 @@ MADE = ("docs/arena.md", "docs/numbers.md", "docs/proofs.md", "docs/worst-cases.
 HAND = 95_000
 """Words written by hand in all pages of `BOOK`."""
 BOOK = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/")
-APART_FROM_BOOK = ("docs/decisions/", "docs/numbers.md", "docs/reference/scenario.md", "docs/reference/tables.md", "docs/reference/python")  # fmt: skip
-"""Records of decisions, and pages made of the schema, the measurements and the docstrings."""
+APART_FROM_BOOK = ("docs/decisions/", "docs/numbers.md", "docs/reference/scenario.md", "docs/reference/tables.md", "docs/reference/python", "docs/known/")  # fmt: skip
+"""Records of decisions, and pages made of the schema, the measurements and the docstrings, and pages of one template."""
 BLOCK = re.compile(
     r"<!-- (?:verdicts|paths|sentences|changed|proofs) [\w-]+ -->.*?^<!-- \. -->$"
-    r"|<!-- (evaluation|worse|conform): .*?<!-- /\1 -->|<!-- keys of the kernel: .*?<!-- end of the keys -->",
+    r"|<!-- (evaluation|worse|conform|known): .*?<!-- /\1 -->|<!-- keys of the kernel: .*?<!-- end of the keys -->",
     re.DOTALL | re.MULTILINE,
 )
 """Tables that programs write into pages of people."""

@@ -235,7 +235,7 @@ def stub() -> str:
         ("Rate", "A sample of the delivery rate: times in seconds, counts in segments.", ("rate",)),
         (
             "Ack",
-            "What one ACK tells: times in seconds, counts in segments unless said otherwise.",
+            "One ACK: times in seconds, counts in segments unless stated otherwise.",
             ("arrival", "sample"),
         ),
     ):
@@ -258,7 +258,7 @@ def signature(row: Row) -> str:
 def methods() -> str:
     """The table of `Controller`'s docstring."""
     rows = [*EVENTS, *(row for row in HOOKS if row["own"] in ("seed", "copy"))]
-    lines = ["    | hook | when |", "    |---|---|"]
+    lines = ["    | hook | meaning |", "    |---|---|"]
     lines += [f"    | `{signature(row)}` | {about(row)} |" for row in rows]
     return "\n".join(lines)
 

@@ -37,6 +37,9 @@ same "$wheel" "$(digest)"
 test -s "$work/venv/share/man/man1/ackclock-run.1" # where man looks for a command of venv/bin
 empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
+plot=$(empty "$work/venv/bin/ackclock" run first --plot cwnd.png 2>&1) && code=0 || code=$?
+[ "$code" = 3 ] && [ "${plot%install it with: pip install \'ackclock\[figures\]\'}" != "$plot" ] && [ ! -e "$work/cwnd.png" ] ||
+  { echo "dist-test: a figure without the extra that draws it: exit code $code, $plot" >&2; exit 1; }
 key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources packed in the wheel
 [ "$(empty "$work/venv/bin/python" -c "$key")" = "$(.venv/bin/python -c "$key")" ] ||
   { echo "dist-test: $wheel: other sources of the linux backend than here" >&2; exit 1; }

@@ -1,27 +1,38 @@
-"""Write docs/evaluation.md: the results of `ackclock evaluate --quick` for every built-in controller that runs over TCP, and those of
-`ackclock conform` for a few.
+"""Write docs/evaluation.md: what `ackclock evaluate` says of every built-in controller that runs over TCP, and `ackclock conform` of a few; and
+measured/evaluation/NAME.json, what decides each verdict, which the pages docs/known/ show (tools/known.py).
 
-Usage: evaluation.py [FOLDER]. FOLDER keeps the runs (default: build/evaluation). A run takes some minutes, and reports the CPU time of each
-controller.
+    python tools/evaluation.py                                   # the scale quick: some minutes
+    python tools/evaluation.py --scale standard --decide 10      # and further looks of at most 10 minutes for each
+    python tools/evaluation.py --controllers bbr,bbr3 --jobs 1   # some; the pages wait until all are there
+
+A controller that this engine has evaluated so already is not evaluated again, and runs are kept (--folder): stopped, the same command goes on.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import known
 from ackclock import _engine
 from ackclock.conform import conform, names, pack
 from ackclock.conform.harness import SYMBOLS as CASE_SYMBOLS
-from ackclock.evaluate import Arm, Evaluation, Plan, evaluate
+from ackclock.evaluate import Arm, Evaluation, Plan, Within, evaluate
 from ackclock.evaluate.page import mean
-from ackclock.evaluate.plan import REFERENCE
+from ackclock.evaluate.plan import REFERENCE, SEEDS
+from ackclock.evaluate.rows import rows as all_rows
 from ackclock.evaluate.verdict import SYMBOLS
 from ackclock.sweep import Threads, engine_identity
-from book import record_markdown
+from book import record
 
-PAGE = Path(__file__).parent.parent / "docs" / "evaluation.md"
+ROOT = Path(__file__).resolve().parent.parent
+HELD = ROOT / "measured" / "evaluation"
+PAGE = ROOT / "docs" / "evaluation.md"
 BEGIN, END = "<!-- evaluation: written by tools/evaluation.py -->", "<!-- /evaluation -->"
 WORSE_BEGIN, WORSE_END = "<!-- worse: written by tools/evaluation.py -->", "<!-- /worse -->"
 CASES_BEGIN, CASES_END = "<!-- conform: written by tools/evaluation.py -->", "<!-- /conform -->"
@@ -36,27 +47,96 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
 """Columns: controllers whose results are shown, with their options."""
 
 
-def main(folder: Path) -> None:
-    """Run everything, and replace the text between the marks."""
-    controllers = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
-    found: dict[str, Evaluation] = {}
-    executor = Threads(2)
+def main() -> int:
+    """Evaluate what is missing, and write the pages once all is there."""
+    asked = options()
+    every = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
+    wanted = asked.controllers.split(",") if asked.controllers else every
+    if strange := sorted(set(wanted) - set(every)):
+        print(f"--controllers: found {', '.join(strange)}; allowed: some of {', '.join(every)}", file=sys.stderr)
+        return 2
+    how = {"engine": engine_identity(), "scale": asked.scale, "within_min": asked.decide}
+    executor = Threads(asked.jobs)
     try:
-        for name in controllers:
-            began = time.process_time()
-            plan = Plan(candidate=Arm(role="candidate", name=name, controller=name), scale="quick")
-            found[name] = evaluate(plan, folder, executor)
-            print(f"{name}: {time.process_time() - began:.1f} s of CPU time", file=sys.stderr)
+        for name in wanted:
+            if held(name, how) is None:
+                began = time.process_time()
+                plan = Plan(candidate=Arm(role="candidate", name=name, controller=name), scale=asked.scale)
+                within = Within(seconds=60 * asked.decide) if asked.decide else None
+                found = evaluate(plan, asked.folder, executor, within=within)
+                keep(name, {**how, "looks": found.decided.looks if found.decided else 0, "rows": details(found)})
+                print(f"{name}: {time.process_time() - began:.1f} s of CPU time", file=sys.stderr, flush=True)
     finally:
         executor.close()
-    put(BEGIN, END, table(found))
-    put(WORSE_BEGIN, WORSE_END, worse(found))
+    told = {name: one for name in every if (one := held(name, how)) is not None}
+    if missing := [name for name in every if name not in told]:
+        print(f"the pages wait for: {', '.join(missing)}", file=sys.stderr)
+        return 0
+    write(told, how)
+    return 0
+
+
+def options() -> argparse.Namespace:
+    asked = argparse.ArgumentParser(description=(__doc__ or "").split(":", 1)[0])
+    asked.add_argument("--scale", choices=sorted(SEEDS), default="quick")
+    asked.add_argument("--decide", type=float, default=0, metavar="MINUTES", help="further looks, for each controller")
+    asked.add_argument("--controllers", default="", metavar="NAME,...")
+    asked.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    asked.add_argument("--folder", type=Path, default=Path("build/evaluation"), help="where runs are kept")
+    return asked.parse_args()
+
+
+def held(name: str, how: dict[str, Any]) -> dict[str, Any] | None:
+    """A controller's file, if this engine has evaluated it in this way."""
+    place = HELD / f"{name}.json"
+    if not place.is_file():
+        return None
+    found: dict[str, Any] = json.loads(place.read_text("utf-8"))
+    return found if all(found[key] == value for key, value in how.items()) else None
+
+
+def keep(name: str, found: dict[str, Any]) -> None:
+    HELD.mkdir(exist_ok=True)
+    place = HELD / f"{name}.json"
+    part = place.with_suffix(".part")
+    part.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    part.replace(place)
+
+
+def details(found: Evaluation) -> list[dict[str, Any]]:
+    """Verdict on each row that was run, the measure and cell where the controller is worst, and what would settle it."""
+    open_ = {one.row: one.text for one in found.open}
+    rows = []
+    for one in found.rows:
+        if not one.row.cells:
+            continue
+        row: dict[str, Any] = {"row": one.row.id, "verdict": one.verdict, "remark": one.remark}
+        if one.worst is not None:
+            j = one.worst
+            row |= {"measure": j.measure.name, "cell": j.cell.words, "difference": j.difference.value}
+            row |= {"candidate": mean(j, "candidate"), "reference": mean(j, "reference")}
+        if one.row.id in open_:
+            row["settle"] = open_[one.row.id]
+        rows.append(row)
+    return rows
+
+
+def write(told: dict[str, Any], how: dict[str, Any]) -> None:
+    """The page, the book's table, and the pages of the controllers."""
+    heads, rows = table(told)
+    lines = [
+        "| " + " | ".join(heads) + " |",
+        "|---" * len(heads) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+    put(BEGIN, END, "\n".join([*about(told, how), *lines]) + "\n")
+    put(WORSE_BEGIN, WORSE_END, worse(told))
     put(CASES_BEGIN, CASES_END, cases())
-    record_markdown(
-        "evaluation",
-        table(found),
-        what="What `ackclock evaluate --quick` says of every built-in controller over TCP; docs/evaluation.md names rows and signs",
-    )
+    option = "" if how["scale"] == "standard" else f" --{how['scale']}"
+    decide = f" --decide --within {how['within_min']:g}" if how["within_min"] else ""
+    what = f"What `ackclock evaluate{option}{decide}` says of every built-in controller over TCP; docs/evaluation.md names rows and signs"
+    record("evaluation", heads=heads, rows=rows, what=what)
+    known.main()
 
 
 def put(begin: str, end: str, text: str) -> None:
@@ -85,41 +165,55 @@ def cases() -> str:
     return "\n".join(parts)
 
 
-def table(found: dict[str, Evaluation]) -> str:
+def about(told: dict[str, Any], how: dict[str, Any]) -> list[str]:
+    """Engine, scale and what the scale is fit for, and the names of the columns."""
+    first, most = SEEDS[how["scale"]]
+    seeds = f"{first} seeds of each cell" if first == most else f"{first} to {most} seeds of each cell"
+    fit = ", few cells: an indication, not a finding" if how["scale"] == "quick" else ""
+    looks = (
+        f", then further looks of at most {how['within_min']:g} minutes for each controller"
+        if how["within_min"]
+        else ""
+    )
+    titles = {row.id: row for row in all_rows()}
+    ids = [row["row"] for row in told[REFERENCE]["rows"]]
+    lines = [
+        f"Engine {how['engine']}, scale {how['scale']}, {seeds}{fit}{looks}. Columns are the rows of the evaluation:",
+        "",
+    ]
+    lines += [f"- {i}: {titles[i].title} ({f'§{titles[i].section}' if titles[i].section else 'ours'})" for i in ids]
+    return [*lines, ""]
+
+
+def table(told: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """A row for each controller, a column for each situation that was run."""
-    rows = [r.row for r in found[REFERENCE].rows if r.row.cells]
-    lines = [f"Engine {engine_identity()}, scale quick. Columns are the rows of the evaluation:", ""]
-    lines += [f"- {row.id}: {row.title} ({f'§{row.section}' if row.section else 'ours'})" for row in rows]
-    lines += ["", "| controller | " + " | ".join(row.id for row in rows) + " | worse | starved itself |"]
-    lines.append("|---" * (len(rows) + 3) + "|")
-    for name, one in found.items():
-        by_id = {r.row.id: r for r in one.rows}
-        cells = [SYMBOLS[by_id[row.id].verdict] for row in rows]
-        starved = "yes" if by_id["6"].remark else ""
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {one.summary()['worse']} | {starved} |")
-    return "\n".join(lines) + "\n"
+    ids = [row["row"] for row in told[REFERENCE]["rows"]]
+    rows = []
+    for name, one in told.items():
+        by_id = {row["row"]: row for row in one["rows"]}
+        marks = [SYMBOLS[by_id[i]["verdict"]] for i in ids]
+        worse = sum(row["verdict"] == "worse" for row in one["rows"])
+        rows.append([name, *marks, str(worse), "yes" if by_id["6"]["remark"] else ""])
+    return ["controller", *ids, "worse", "starved itself"], rows
 
 
-def worse(found: dict[str, Evaluation]) -> str:
-    """Return, by situation, measure and worst cell, the controllers that are worse than CUBIC there, and by how much."""
+def worse(told: dict[str, Any]) -> str:
+    """Return by situation, measure and worst cell the controllers that are worse than CUBIC there, and by how much."""
     groups: dict[tuple[str, str, str], tuple[str, list[tuple[float, str]]]] = {}
-    for name, one in found.items():
-        for row in one.rows:
-            if row.verdict != "worse" or row.worst is None:
-                continue
-            j = row.worst
-            reference = mean(j, "reference")
-            key = (row.row.id, j.measure.name, j.cell.words)
-            said = f"{name} {mean(j, 'candidate')}"
-            groups.setdefault(key, (reference, []))[1].append((j.difference.value, said))
-    order = [row.row.id for row in found[REFERENCE].rows]
+    for name, one in told.items():
+        for row in one["rows"]:
+            if row["verdict"] == "worse" and "measure" in row:
+                key = (row["row"], row["measure"], row["cell"])
+                said = f"{name} {row['candidate']}"
+                groups.setdefault(key, (row["reference"], []))[1].append((row["difference"], said))
+    order = [row["row"] for row in told[REFERENCE]["rows"]]
     lines = ["| row | measure, in the cell where it is worst | CUBIC | worse |", "|---|---|---|---|"]
-    for row, measure, cell in sorted(groups, key=lambda key: order.index(key[0])):
-        reference, who = groups[(row, measure, cell)]
+    for at, measure, cell in sorted(groups, key=lambda key: order.index(key[0])):
+        reference, who = groups[(at, measure, cell)]
         names = ", ".join(said for _, said in sorted(who))
-        lines.append(f"| {row} | {measure}: {cell} | {reference} | {names} |")
+        lines.append(f"| {at} | {measure}: {cell} | {reference} | {names} |")
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/evaluation"))
+    sys.exit(main())

@@ -14,9 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    run = project["project"]["dependencies"]
     build = project["build-system"]["requires"]
     extras = project["project"]["optional-dependencies"]
+    run = [*project["project"]["dependencies"], *extras["figures"]]
+    extras = {name: [one for one in wanted if one != "ackclock[figures]"] for name, wanted in extras.items()}
     dev = [
         *extras["dev"],
         *extras["cluster"],

@@ -47,7 +47,7 @@ REASONS = {
 PYTHON_REASONS = {
     "jinja2": "the page of a report, with escaping",
     "markupsafe": "what in it is markup already",
-    "matplotlib": "figures for paper",
+    "matplotlib": "figures for paper, with the extra `figures`",
     "numpy": "columns from the engine, resampling",
     "polars": "tables, Parquet",
     "rich": "tables and progress on a terminal",
@@ -79,9 +79,10 @@ def main() -> int:
 
 
 def packages() -> set[str]:
-    """Packages that pip installs with the wheel, by name."""
+    """Packages that pip installs with the wheel, by name, and those of the extra that draws figures."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {re.split(r"[><=!~ \[]", wanted)[0] for wanted in project["dependencies"]}
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["figures"]]
+    return {re.split(r"[><=!~ \[]", one)[0] for one in wanted}
 
 
 def linked() -> tuple[list[dict[str, Any]], set[str], dict[str, list[str]]]:
@@ -128,7 +129,7 @@ def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
         }
         for crate in crates
     ]
-    drawing = f"pkg:npm/plotly.js-dist-min@{packed.VERSION}"
+    drawing = f"pkg:npm/plotly.js-basic-dist-min@{packed.VERSION}"
     parts.append(
         {
             "type": "library",

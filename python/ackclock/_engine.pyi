@@ -184,22 +184,22 @@ class Rate:
 
     @property
     def delivered(self) -> int:
-        """Segments delivered over `interval`: a flight, not this ACK alone."""
+        """Segments delivered over `interval`: those of a whole flight, not only of this ACK."""
     @property
     def interval(self) -> float:
-        """The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the minimum RTT, which only a wrong ACK can cause."""
+        """Length of the sample: the larger of `send_elapsed` and `ack_elapsed`. Zero if the sample is invalid because it is shorter than the minimum RTT, which only an incorrect ACK can cause."""
     @property
     def send_elapsed(self) -> float:
-        """Time over which they were sent."""
+        """Time over which the delivered segments were sent."""
     @property
     def ack_elapsed(self) -> float:
-        """Time over which they were acknowledged."""
+        """Time over which the delivered segments were acknowledged."""
     @property
     def prior_delivered(self) -> int:
         """Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered)."""
     @property
     def prior_time(self) -> float:
-        """Time when that count was reached."""
+        """Time of the connection's last delivery when that segment was sent (P.delivered_time)."""
     @property
     def total_delivered(self) -> int:
         """Delivered count of the connection now (C.delivered)."""
@@ -214,23 +214,23 @@ class Rate:
         """Segments marked lost between that segment's transmission and now (RS.lost)."""
     @property
     def tx_in_flight(self) -> int:
-        """Segments in flight when that segment had been sent, itself included (RS.tx_in_flight)."""
+        """Segments in flight just after that segment was sent, including the segment itself (RS.tx_in_flight)."""
     @property
     def is_app_limited(self) -> bool:
-        """The application, not the window, limited the sender when it was sent."""
+        """The application, not the window, limited the sender when that segment was sent."""
     @property
     def is_retrans(self) -> bool:
-        """The segment was a retransmission."""
+        """Whether that segment was a retransmission."""
     @property
     def is_ack_delayed(self) -> bool:
-        """The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS."""
+        """The ACK may have been delayed by a delayed-ACK timer: it covers a single segment that is shorter than SMSS."""
     @property
     def is_probe_ack(self) -> bool:
-        """The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet."""
+        """The ACK covers the end of a tail loss probe that retransmitted old data; whether the original or the probe arrived is not known yet."""
 
 @final
 class Ack:
-    """What one ACK tells: times in seconds, counts in segments unless said otherwise."""
+    """One ACK: times in seconds, counts in segments unless stated otherwise."""
 
     @property
     def now(self) -> float:
@@ -240,22 +240,22 @@ class Ack:
         """Segments delivered by this ACK, before loss detection: cumulatively acknowledged or newly SACKed, each once."""
     @property
     def newly_acked_ce(self) -> int:
-        """Delivered segments to which an echo of congestion applies: all of them under ECE, else none."""
+        """Delivered segments to which a congestion echo applies: with accurate ECN the newly reported marks, otherwise all segments if the ACK carries ECE."""
     @property
     def since_sent(self) -> int:
-        """Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept."""
+        """Segments delivered since the newest segment that this ACK covers was sent; zero if delivery rates are not kept."""
     @property
     def covered(self) -> int:
-        """Segments that the cumulative ACK covers, those SACKed before included, as a counter of ACKs sees them. After a recovery far more than were delivered."""
+        """Segments newly covered by the cumulative ACK, including those SACKed before. At the end of a recovery far more than `newly_acked`."""
     @property
     def sacked(self) -> int:
         """SACKed segments above the cumulative ACK."""
     @property
     def acked_bytes(self) -> int:
-        """Bytes by which the cumulative ACK advanced; after a recovery it jumps."""
+        """Bytes by which the cumulative ACK advanced. The value jumps at the end of a recovery."""
     @property
     def rtt(self) -> float | None:
-        """RTT of the newest segment that this ACK covers, if none of them was retransmitted."""
+        """RTT of the newest segment that this ACK covers, cumulatively or by SACK, or of the echoed timestamp if a covered segment was retransmitted; absent if the ACK gives no sample."""
     @property
     def srtt(self) -> float:
         """Smoothed RTT; zero before the first sample."""
@@ -279,49 +279,49 @@ class Ack:
         """The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false."""
     @property
     def window_held(self) -> bool:
-        """The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` asks for half of it only."""
+        """Cwnd itself held data back in this round trip or the previous one. Stricter than `cwnd_limited`, which in slow start requires only half of cwnd to be used."""
     @property
     def paced(self) -> bool:
         """The sender paces its packets."""
     @property
     def departs_in(self) -> float:
-        """Time until the pacer lets the next segment leave; zero if it may leave at once."""
+        """Time until the pacer allows the next segment to be sent; zero if it may be sent at once."""
     @property
     def smss(self) -> int:
         """Payload of a full segment, bytes."""
     @property
     def ece(self) -> bool:
-        """The ACK echoes a mark of congestion (ECE)."""
+        """The ACK echoes a congestion mark (ECE)."""
     @property
     def prior_state(self) -> str:
         """Congestion state before this ACK."""
     @property
     def is_dup(self) -> bool:
-        """Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2)."""
+        """Duplicate ACK: it acknowledges nothing new, carries no data and does not change the window (RFC 5681 §2)."""
     @property
     def slow_path(self) -> bool:
-        """SACK blocks, a changed window or ECE: the header differs from the one that Linux's header prediction expects."""
+        """The ACK has SACK blocks, a changed window or ECE: its header differs from the one that Linux's header prediction expects."""
     @property
     def acked(self) -> int:
-        """Segments that count for growth: those delivered, or 1 in a stack that counts ACKs."""
+        """Segments that count towards growth: those delivered, or 1 in a stack that counts ACKs."""
     @property
     def delivered(self) -> int:
-        """Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK."""
+        """Segments delivered: `newly_acked` and, without SACK, the segment that a duplicate ACK implies."""
     @property
     def delivered_ce(self) -> int:
-        """Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE."""
+        """Delivered segments that carried a mark: their exact number with exact or accurate ECN, otherwise all of them if the ACK carries ECE."""
     @property
     def newly_lost(self) -> int:
-        """Segments newly marked lost, retransmissions found lost included; 0 before loss detection."""
+        """Segments newly marked lost, including lost retransmissions; 0 before loss detection."""
     @property
     def in_flight(self) -> int:
-        """Segments in flight after the ACK, without those newly marked lost."""
+        """Segments in flight after the ACK, excluding those newly marked lost."""
     @property
     def ca_state(self) -> str:
-        """Congestion state after this ACK; before loss detection, the state before it."""
+        """Congestion state after this ACK; before loss detection, the state before this ACK."""
     @property
     def rate(self) -> Rate | None:
-        """Delivery rate, where the controller needs it and this ACK gives a sample."""
+        """Delivery rate sample; absent if delivery rates are not kept or this ACK gives no sample."""
 
 # written by tools/contract.py: end
 

@@ -4,12 +4,12 @@
 /// Version of the interface.
 pub const ABI: u32 = @ABI@;
 
-/// Needs of a controller towards the connection around it; [`Controller::NEEDS`] has them or'ed together.
+/// Requirements of a controller on the connection around it, or'ed together in [`Controller::NEEDS`].
 pub mod needs {
 @NEEDS@
 }
 
-/// A sample of the delivery rate, over the flight of the newest segment that an ACK covers.
+/// Delivery rate sample over the flight of the newest segment that an ACK covers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
@@ -32,37 +32,37 @@ impl Ack {
 @ACK_ASKED@
 }
 
-/// A congestion controller. One is made for each connection.
+/// A congestion controller. One instance is created for each connection.
 pub trait Controller: Sized {
-    /// See [`needs`].
+    /// Requirements on the connection, see [`needs`].
     const NEEDS: u32 = 0;
-    /// Names of the options; another is refused.
+    /// Names of the options; any other option is refused.
     const OPTIONS: &'static [&'static str] = &[];
-    /// Names of what `variables` writes, for `record.controller`; eight at most.
+    /// Names of the values that `variables` writes, for `record.controller`; at most eight.
     const VARIABLES: &'static [&'static str] = &[];
     /// Names of files that the controller reads.
     const READS: &'static [&'static str] = &[];
-    /// Windows for which the send buffer is to have room; 0: two.
+    /// Size of the send buffer as a multiple of cwnd; 0: two.
     const BUFFER_WINDOWS: u32 = 0;
-    /// Pacing rate, bytes/s, below which one segment is a packet; 0: as the stack is set.
+    /// Pacing rate, bytes/s, from which on a packet has at least two segments; 0: the stack's minimum.
     const SLOW_PACKETS: u32 = 0;
 
-    /// For a connection.
+    /// Create the controller of a connection.
     fn new(options: &Options, random: Random) -> Self;
 
-    /// Another one in the same state, for a run that forks; None: it cannot be copied. Without this method its bytes are copied, unless it
-    /// keeps something elsewhere, such as a `Vec`.
+    /// Return a copy in the same state, for a run that forks; `None` if the controller cannot be copied. By default its bytes are copied, unless
+    /// it owns other memory, such as a `Vec`.
     fn copy(&self) -> Option<Self> {
         // SAFETY: a type with nothing to drop is its bytes.
         (!std::mem::needs_drop::<Self>()).then(|| unsafe { std::ptr::read(self) })
     }
 
-    /// The values of `VARIABLES`; unknown values are left as they are (NaN).
+    /// Write the values of `VARIABLES`. A value that is not written remains NaN.
     fn variables(&self, _values: &mut [f64]) {}
 @METHODS@
 }
 
-/// `struct ackclock_controller`.
+/// Layout of `struct ackclock_controller`.
 #[repr(C)]
 pub struct Hooks {
     abi: u32,

@@ -13,7 +13,7 @@ use crate::{broken, Error};
 /// Maximum number of connections in a file.
 pub const MOST_CONNECTIONS: usize = 1 << 18;
 
-/// Number of frames between two checks whether the caller still wants the result.
+/// Number of frames between checks of whether the caller still wants the result.
 const LOOK_EVERY: u64 = 1 << 14;
 
 /// Pause after which a SYN begins a new connection, although the previous one was not closed.
@@ -36,7 +36,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Name of the capture point.
+    /// Short name for output.
     pub fn name(self) -> &'static str {
         match self {
             Place::Client => "client",
@@ -50,7 +50,7 @@ impl Place {
 /// One connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Number of the interface that captured the connection.
+    /// Number of the interface on which the connection was captured.
     pub interface: u32,
     /// End that opened the connection, or else the sender of the first captured packet.
     pub client: End,
@@ -87,9 +87,9 @@ impl Connection {
         Some(done - syn)
     }
 
-    /// Capture point, from the share of the handshake's round trip that lies beyond the capture. If the round trip is
-    /// too short to decide because a host may have answered late, unmodified fields of its packets show the place:
-    /// the TTL, or the missing padding of short frames.
+    /// Capture point, inferred from the fraction of the handshake's round trip spent beyond it. If the round trip is
+    /// too short to decide because a host may have answered late, the capture point is inferred from properties of a
+    /// host's packets that the path would have changed: the TTL, or the missing padding of short frames.
     pub fn place(&self) -> Place {
         let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
             return self.fresh().unwrap_or(Place::Unknown);
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// The only end whose packets show no sign of having been on the path.
+    /// The only end whose packets show no sign of having crossed the path.
     fn fresh(&self) -> Option<Place> {
         let routed = self.ways.each_ref().map(|way| way.ttl.map(|ttl| !matches!(ttl, 64 | 128 | 255)));
         let places = [Place::Client, Place::Server];
@@ -114,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Whether both SYNs were captured with all options. Otherwise the scale of windows is unknown.
+    /// Whether both SYNs were captured with all options. Otherwise the window scale is unknown.
     pub fn is_scaled(&self) -> bool {
         self.ways.iter().all(|way| way.syn_whole)
     }
@@ -198,25 +198,25 @@ pub struct Row {
     pub t_ns: i64,
     /// Whether the server sent the packet.
     pub from_server: bool,
-    /// Kind of the segment.
+    /// Segment kind.
     pub kind: Kind,
-    /// Offset in the sender's data, or of a block in the other side's data. 0 is the SYN, 1 the first byte.
+    /// Offset in the sender's data; for a block, offset in the other side's data. 0 is the SYN, 1 the first byte.
     pub seq: i64,
-    /// Payload of the packet, or length of the block, bytes.
+    /// Packet payload or block length, bytes.
     pub length: u32,
     /// Acknowledged offset in the other side's data; `None` without an ACK number.
     pub ack: Option<i64>,
     /// Advertised window, bytes.
     pub window: u64,
-    /// Flags of the header.
+    /// Header flags.
     pub flags: u16,
     /// Timestamp and echo; 0 without the option.
     pub timestamps: (u32, u32),
-    /// Identification of the IPv4 header; 0 for IPv6.
+    /// IPv4 identification field; 0 for IPv6.
     pub ip_id: u16,
 }
 
-/// Contents of a capture.
+/// Contents of a capture file.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     /// All connections, in order of their first packets.
@@ -233,17 +233,17 @@ pub struct Connections {
     pub short: u64,
     /// Frames with an unknown link layer.
     pub unknown_links: u64,
-    /// Frames with a time before that of the previous frame.
+    /// Frames with an earlier capture time than the previous frame.
     pub backwards: u64,
-    /// Frames without a time.
+    /// Frames without a capture time.
     pub without_time: u64,
     /// Link type of the first frame with an unknown link layer; `None` if there is none.
     pub unknown_link: Option<u16>,
-    /// Segments captured a second time, for example on several devices of a host.
+    /// Segments captured a second time, for example on several network devices of a host.
     pub copies: u64,
     /// Whether copies were removed.
     pub without_copies: bool,
-    /// Largest step back of the clock, nanoseconds.
+    /// Largest backward step of the clock, nanoseconds.
     pub back_ns: i64,
     /// Frames that the capturing program reported as missed.
     pub dropped: u64,
@@ -253,20 +253,21 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// A file counts as one with copies if at least one segment in this many is a copy. A network duplicates fewer.
+/// A file is treated as containing copies if at least one segment in this many is a copy. Networks duplicate packets
+/// less often.
 const COPIED: u64 = 4;
 
-/// Time within which copies are captured: at most a router's queue lies between them.
+/// Maximum time between the captures of a packet and its copy: at most a router's queue lies between them.
 const COPIED_WITHIN_NS: i64 = 1_000_000_000;
 
-/// Recent packets, for recognising copies: a hash of ends, numbers and identification, and the time. Limited to
-/// [`Seen::ROOM`] entries; a newer one may replace an older one.
+/// Recent packets, for recognising copies: a hash of the endpoints, numbers and identification, and the time. Limited
+/// to [`Seen::ROOM`] entries; a newer one may replace an older one.
 struct Seen(Vec<(u64, i64)>);
 
 impl Seen {
     const ROOM: usize = 1 << 12;
 
-    /// Whether the same packet was seen before. Retransmissions have a new IP identification; without one, the
+    /// Whether the same packet has been seen before. Retransmissions have a new IP identification; without one, the
     /// timestamp distinguishes data packets.
     fn holds(&mut self, seg: &Segment, interface: u32, t_ns: i64) -> bool {
         if seg.ip_id == 0 && (seg.timestamps.is_none() || seg.payload == 0) {
@@ -296,10 +297,9 @@ impl Seen {
 /// Read a capture. If at least a quarter of its segments are copies, it is read again without them.
 ///
 /// `input` opens the file. `rows_of` is the index of the connection whose packets are returned, at most `most_rows`
-/// of them. `go_on` is called from time to time with the number of bytes read; false cancels.
+/// of them. `go_on` is called periodically with the number of bytes read; if it returns false, reading is cancelled.
 ///
-/// # Errors
-/// If the file cannot be read, is not a capture, contains too much, or `go_on` returns false.
+/// # Errors If the file cannot be read, is not a capture, exceeds a limit, or `go_on` returns false.
 pub fn read<R: Read>(
     mut input: impl FnMut() -> std::io::Result<R>,
     rows_of: Option<usize>,

@@ -49,8 +49,8 @@ pub const KINDS: [&str; 13] = [
     "dsack",
 ];
 
-/// Counts of one direction. A segment is a packet as sent on the wire: a captured packet of several segments (above
-/// the NIC) counts as that many.
+/// Counts for one direction. A segment is a packet as sent on the wire: a captured packet of several segments (above
+/// the NIC) counts as that many segments.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     /// Captured packets.

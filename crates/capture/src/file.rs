@@ -1,4 +1,4 @@
-//! Reads frames of pcap and pcapng files, in either byte order and with any unit of time. Memory: one block, at most
+//! Reads frames of pcap and pcapng files, in either byte order and with any time unit. Memory: one block, at most
 //! [`MAX_BLOCK`].
 //!
 //! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
@@ -58,15 +58,15 @@ pub struct Frames<R> {
     block: Vec<u8>,
     read: u64,
     frames: u64,
-    /// Whether the last frame is truncated, as when a capture was killed.
+    /// Whether the last frame is truncated, as happens when the capturing program is killed.
     pub cut: bool,
     /// Packets that the capturing program reported as missed.
     pub dropped: u64,
-    /// Frames without a time, which are skipped.
+    /// Frames without a capture time, which are skipped.
     pub without_time: u64,
 }
 
-/// Header of a frame.
+/// Frame header.
 struct Found {
     t_ns: i64,
     interface: Interface,
@@ -382,7 +382,7 @@ impl<R: Read> Frames<R> {
         Ok(true)
     }
 
-    /// Read this many bytes into `block`. Returns false if the file ends before.
+    /// Read this many bytes into `block`. Returns false if the file ends first.
     fn take(&mut self, bytes: usize) -> Result<bool, Error> {
         if self.block.len() < bytes {
             self.block.resize(bytes, 0);

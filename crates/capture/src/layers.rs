@@ -24,7 +24,7 @@ pub fn is_known(link: u16) -> bool {
     )
 }
 
-/// Return the start of IP in a frame; `None` if the frame has no IP.
+/// Return the start of the IP header in a frame; `None` if the frame has none.
 pub fn behind_link(link: u16, b: &[u8]) -> Option<usize> {
     match link {
         1 => behind_type(b, u16_at(b, 12)?, 14),
@@ -47,7 +47,7 @@ pub fn behind_link(link: u16, b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Return the start of IP behind an Ethernet type.
+/// Return the start of the IP header that follows an Ethernet type field.
 pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
     for _ in 0..MOST_LAYERS {
         match kind {
@@ -84,8 +84,8 @@ pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
     None
 }
 
-/// Return the start of IP behind PPP, whose address and control bytes may be omitted and whose protocol may be one
-/// byte.
+/// Return the start of the IP header inside PPP, whose address and control bytes may be omitted and whose protocol
+/// may be one byte.
 fn behind_ppp(b: &[u8], mut at: usize) -> Option<usize> {
     if b.get(at..at + 2)? == [0xff, 3] {
         at += 2;
@@ -100,7 +100,7 @@ fn behind_ppp(b: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Return the start of IP behind an 802.11 frame with unencrypted data.
+/// Return the start of the IP header in an 802.11 frame with unencrypted data.
 fn behind_wifi(b: &[u8], at: usize) -> Option<usize> {
     let (first, flags) = (*b.get(at)?, *b.get(at + 1)?);
     if first & 0x0c != 0x08 || first & 0x40 != 0 || flags & 0x40 != 0 {
@@ -112,7 +112,7 @@ fn behind_wifi(b: &[u8], at: usize) -> Option<usize> {
     behind_type(b, 0, at + addresses + quality + ordered)
 }
 
-/// Return the start of the packet in a record of netfilter's log.
+/// Return the start of the packet in a netfilter log record.
 fn behind_nflog(b: &[u8]) -> Option<usize> {
     let mut at = 4;
     loop {
@@ -127,7 +127,7 @@ fn behind_nflog(b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Return the start of IP behind a tunnel protocol in IP's payload; `None` for other protocols.
+/// Return the start of the inner IP header if the IP payload is a tunnel protocol; `None` for other protocols.
 pub fn behind_tunnel(protocol: u8, b: &[u8]) -> Option<usize> {
     match protocol {
         4 | 41 => Some(0),

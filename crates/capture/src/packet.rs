@@ -50,11 +50,11 @@ pub struct Segment {
     pub window: u16,
     /// Payload on the wire, bytes.
     pub payload: u32,
-    /// Identification of the IPv4 header; 0 for IPv6.
+    /// IPv4 identification field; 0 for IPv6.
     pub ip_id: u16,
     /// ECN field of the IP header: 0 is Not-ECT, 3 is CE.
     pub ecn: u8,
-    /// TTL or hop limit of the packet.
+    /// TTL or hop limit.
     pub ttl: u8,
     /// Length of the Ethernet frame on the wire, bytes; 0 for other link layers.
     pub frame: u32,

@@ -6,7 +6,7 @@ pub struct Ranges {
     all: Vec<(i64, i64)>,
 }
 
-/// Maximum number of ranges; beyond it the lowest is forgotten.
+/// Maximum number of ranges; beyond it the lowest is discarded.
 pub const MOST: usize = 4096;
 
 impl Ranges {

@@ -1,5 +1,5 @@
-//! One direction of a connection: the data sent, the other side's reports of its arrival, and the conclusions from
-//! both.
+//! One direction of a connection: the data sent, the other side's reports of its arrival, and the conclusions drawn
+//! from both.
 //!
 //! Length: one scoreboard, whose parts share its positions.
 //!
@@ -13,14 +13,14 @@ use crate::counts::{Counts, Kind};
 use crate::packet::{flags, Segment};
 use crate::ranges::Ranges;
 
-/// Maximum number of outstanding segments; beyond it the oldest is forgotten.
+/// Maximum number of outstanding segments; beyond it the oldest is discarded.
 pub const MOST_OUTSTANDING: usize = 1 << 15;
 
 /// Maximum number of acknowledged retransmissions that are remembered. A DSACK arrives within a round trip.
 pub const MOST_SETTLED: usize = 1 << 10;
 
-/// Time within which a filled hole counts as reordering, not as loss, if there is no RTT to compare with. Wireshark
-/// also uses 3 ms.
+/// Time within which a filled hole counts as reordering, not as loss, if there is no RTT to compare it with.
+/// Wireshark also uses 3 ms.
 const REORDERED_WITHIN_NS: i64 = 3_000_000;
 
 /// Minimum length of an Ethernet frame without its check sequence, bytes; shorter packets are padded.
@@ -89,12 +89,12 @@ pub struct Way {
 }
 
 impl Way {
-    /// Whether a SYN with this number begins a connection other than the known one.
+    /// Whether a SYN with this number begins a different connection.
     pub fn begins_anew(&self, seq: u32) -> bool {
         self.origin.is_some_and(|origin| origin != seq)
     }
 
-    /// Whether all data was sent and acknowledged, including the FIN.
+    /// Whether all data has been sent and acknowledged, including the FIN.
     pub fn is_over(&self) -> bool {
         self.finished.is_some_and(|end| self.una >= end)
     }
@@ -192,7 +192,7 @@ impl Way {
         (kind, start)
     }
 
-    /// Record new data, possibly behind a hole.
+    /// Record new data, possibly beyond a hole.
     fn anew(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) {
         if from > self.nxt {
             self.missing.add(self.nxt, from, |_, _| {});
@@ -434,7 +434,7 @@ impl Way {
         rtt.filter(|_| !ambiguous)
     }
 
-    /// Process a SACK block, whose data has arrived.
+    /// Process a SACK block: its data has arrived.
     fn arrived(&mut self, start: i64, end: i64, t_ns: i64, kind: Kind, rtt: &mut Option<i64>) -> Kind {
         if end > self.nxt {
             self.missing.add(self.nxt, start, |_, _| {});
@@ -461,7 +461,7 @@ impl Way {
         }
     }
 
-    /// Process a DSACK, whose data has arrived twice.
+    /// Process a DSACK: its data has arrived twice.
     fn named_twice(&mut self, start: i64, end: i64, mss: Option<u16>) {
         let hit = |sent: &&mut Sent| sent.start < end && start < sent.end && sent.times > 1;
         let first = self.outstanding.partition_point(|sent| sent.end <= start);

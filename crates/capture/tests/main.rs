@@ -128,7 +128,7 @@ fn found(bytes: &[u8]) -> Connections {
     read(|| Ok(bytes), Some(0), 1000, |_| true).expect("a capture")
 }
 
-/// A connection with segments of 1,000 bytes and timestamps in ms. The SYN (offset 0) has sequence number 99 from the
+/// A connection with 1,000-byte segments and timestamps in ms. The SYN (offset 0) has sequence number 99 from the
 /// client and 4,294,967,290 from the server.
 struct Talk {
     segs: Vec<Seg>,
@@ -374,7 +374,7 @@ fn who_asks_may_stop() {
 }
 
 proptest! {
-    /// Any bytes behind a valid header are read or refused without a panic.
+    /// Any bytes after a valid header are read or rejected without a panic.
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..600), ng in any::<bool>()) {
         let mut file = if ng { pcapng(&Talk::new().segs) } else { pcap(&Talk::new().segs) };
@@ -395,7 +395,7 @@ proptest! {
         let _ = read(|| Ok(&file[..]), Some(0), 100, |_| true);
     }
 
-    /// Segments in any order with any numbers: counts stay within their bounds.
+    /// Segments in any order with any sequence numbers: counts stay within their bounds.
     #[test]
     fn any_talk(steps in proptest::collection::vec((any::<bool>(), 0u64..100, 0u32..40, 0u32..40, any::<bool>()), 0..80)) {
         let mut talk = Talk::new();
@@ -419,7 +419,7 @@ proptest! {
 }
 
 /// Frames of all link layers, with bytes drawn near those that begin a layer, are decoded without a panic.
-/// `ACKCLOCK_FRAMES` sets their number.
+/// `ACKCLOCK_FRAMES` sets the number of frames.
 #[test]
 fn frames_of_any_bytes_have_an_answer() {
     use ackclock_capture::packet::{decode, Content};

@@ -8,9 +8,9 @@
 //! | application-limited | an ACK does not raise cwnd unless the window limits the sender or the controller declares `unlimited` |
 //! | undo | undoing a spurious reduction restores at least the previous window |
 //! | ecn | the window does not grow while every ACK carries a mark |
-//! | growth | a window that grew once grows again after a loss, an idle period, a timeout in recovery, or losses down to two segments |
+//! | growth | a window that has grown once grows again after a loss, an idle period, a timeout in recovery, or losses down to two segments |
 //! | variables | no variable is infinite |
-//! | determinism | equal sequences produce equal windows |
+//! | determinism | identical sequences produce identical windows |
 //! | copy | a copy of a controller, if copying is supported, behaves like the original |
 //!
 //! In addition, every hook is called in random orders drawn from the contract's table (`drawn.rs`).
@@ -18,7 +18,7 @@
 //! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way, so the
 //! rules on application limits, reductions, marks and growth do not apply to them. Their window may have grown or
 //! shrunk during a spurious recovery; the window after the undo must not be smaller than both the window before the
-//! undo and the window before the reduction. A window that never grew need not grow again.
+//! undo and the window before the reduction. A window that has never grown need not grow again.
 //!
 //! Length: a sender in outline, whose every step asks for some of the rules.
 
@@ -34,16 +34,16 @@ use crate::controller::{AckSample, Arrival, CongestionControl, Custom, Needs, Ra
 use crate::window::Window;
 pub use witness::{Heard, Witness};
 
-/// A rule that a controller broke.
+/// A rule that a controller has broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Name of the rule in the table above.
+    /// Rule name, as in the table above.
     pub rule: &'static str,
     /// Hook after which the violation was detected.
     pub hook: &'static str,
-    /// Sequence number, from 0, and step within the sequence.
+    /// 0-based number of the sequence, and step within it.
     pub at: (u32, u32),
-    /// Observed value, in words.
+    /// Observed value, as text.
     pub found: String,
 }
 
@@ -58,14 +58,14 @@ impl fmt::Display for Violation {
 pub const SEQUENCES: u32 = 60;
 /// Number of steps in a sequence.
 const STEPS: u32 = 400;
-/// Number of sequences that are repeated with a copy taking over half-way.
+/// Number of sequences that are run again with a copy of the controller taking over halfway.
 const COPIES: u32 = 5;
-/// Number of sequences drawn from the table of hooks.
+/// Number of sequences drawn from the hook table.
 const DRAWN: u32 = 24;
-/// Number of sequences that test growth after trouble: four kinds of trouble, four paths each.
+/// Number of sequences that test growth after a disturbance: four kinds of disturbance on four paths each.
 const TROUBLES: u32 = 16;
-/// Growth deadline: loss-free round trips at the minimum RTT, and a time. The time is needed because FAST may be
-/// configured to change its window only every 100 s.
+/// Growth deadline, whichever is later: a number of loss-free round trips at the minimum RTT, or a time. The time is
+/// needed because FAST may be configured to change its window only every 100 s.
 const PATIENCE: (u32, Span) = (200, Span::from_secs(120));
 const SMSS: u32 = 1448;
 /// Maximum window, segments.
@@ -101,7 +101,7 @@ pub fn check<C: CongestionControl>(
     Ok(())
 }
 
-/// Compare two series of windows that must be equal.
+/// Compare two series of windows that must be identical.
 fn differ(
     rule: &'static str,
     hook: &'static str,
@@ -266,7 +266,7 @@ impl<C: CongestionControl> Path<C> {
         }
         match self.at.0 % 4 {
             1 => {
-                self.even_round(true)?; // counters that start with the first growth start here
+                self.even_round(true)?; // counters that are initialised by the first growth are initialised here
                 (0..40).try_for_each(|_| self.even_round(false))?;
             }
             2 => self.time_out_in_recovery()?,
@@ -297,7 +297,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(false)
     }
 
-    /// Play one round trip at the minimum RTT with evenly spaced ACKs for at least two segments each. The window is
+    /// Simulate one round trip at the minimum RTT with evenly spaced ACKs for at least two segments each. The window is
     /// kept full if `limited`; otherwise a single burst of half a window is sent.
     fn even_round(&mut self, limited: bool) -> Result<(), Violation> {
         let all = if limited { self.window.cwnd } else { (self.window.cwnd / 2).max(1) };
@@ -321,7 +321,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Play a timeout before recovery has ended.
+    /// Simulate a timeout before recovery has ended.
     fn time_out_in_recovery(&mut self) -> Result<(), Violation> {
         self.enter_recovery()?;
         self.time_out()
@@ -485,7 +485,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Play a loss, a few ACKs of recovery, and its end or its undo.
+    /// Simulate a loss and a few ACKs in recovery, and then either complete the recovery or undo it.
     fn lose(&mut self, undone: bool) -> Result<(), Violation> {
         let prior_ssthresh = self.window.current_ssthresh();
         self.enter_recovery()?;
@@ -531,7 +531,7 @@ impl<C: CongestionControl> Path<C> {
         self.set_state(CaState::Open)
     }
 
-    /// Play one round trip in which every ACK carries a mark.
+    /// Simulate one round trip in which every ACK carries a mark.
     fn mark(&mut self) -> Result<(), Violation> {
         let ack = self.sample(1, true, true);
         self.cc.on_sample(&mut self.window, &ack);

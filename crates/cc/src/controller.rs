@@ -80,10 +80,10 @@ use westwood::WestwoodOptions;
 pub use westwood_plus::WestwoodPlus;
 pub use yeah::Yeah;
 
-/// Boxed user-defined controller.
+/// User-defined controller, boxed.
 pub type Custom = Box<dyn CongestionControl + Send>;
 
-/// Used when a whole world is copied. The caller has already checked that every controller can be copied.
+/// Needed to copy a whole world. The caller has already checked that every controller can be copied.
 impl Clone for Custom {
     fn clone(&self) -> Custom {
         self.copied().expect("invariant: asked whether there is a copy")
@@ -98,7 +98,7 @@ pub struct Shared {
     /// Fraction of the window kept by a reduction for a mark, in thousandths; `None` uses the value for losses (Reno,
     /// CUBIC; RFC 8511).
     pub ecn_beta_permille: Option<u32>,
-    /// Whether the estimate of Reno's window grows per ACK rather than per acknowledged segment (CUBIC).
+    /// Whether the Reno window estimate grows per ACK rather than per acknowledged segment (CUBIC).
     pub counts_acks: bool,
 }
 
@@ -111,14 +111,14 @@ pub struct Entry {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Options of the controller.
+    /// Option table of the controller.
     pub options: &'static Table,
     /// Default options, used if a scenario gives none.
     pub usual: fn() -> Value,
     maker: fn(&Value, Shared) -> Result<Make, Refusal>,
 }
 
-/// Build an entry from name, one-line description, options with their defaults, and constructor.
+/// Build an entry from its name, one-line description, options with their defaults, and constructor.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
         Entry {

@@ -18,7 +18,7 @@ use ackclock_core::trace::{CaState, RuleVars};
 use self::sender::Sender;
 use crate::recovery::Rule;
 
-/// Settings of an episode.
+/// Episode settings.
 #[derive(Clone, Debug)]
 pub struct IdealConfig {
     /// The recovery rule.
@@ -27,7 +27,7 @@ pub struct IdealConfig {
     pub window: u32,
     /// Segments whose first transmission is lost, numbered from 0; may include new segments (W and above).
     pub lost: Vec<u32>,
-    /// Lost ACKs, by the number of the transmission that triggers them, from 0.
+    /// Lost ACKs, each identified by the 0-based number of the transmission that triggers it.
     pub lost_acks: Vec<u32>,
     /// Target window, segments; `None` uses max(W / 2, 2).
     pub ssthresh: Option<u32>,
@@ -44,7 +44,7 @@ pub struct IdealConfig {
 }
 
 impl IdealConfig {
-    /// Settings of the RFCs: bulk data, limited transmit, no overrides, no losses.
+    /// Settings used in the RFCs: bulk data, limited transmit, no overrides, no losses.
     pub fn new(rule: Rule, window: u32) -> IdealConfig {
         IdealConfig {
             rule,
@@ -61,12 +61,12 @@ impl IdealConfig {
     }
 }
 
-/// One row of the table: one ACK.
+/// One table row: one ACK.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdealRow {
-    /// Time of arrival in RTTs, counted from the first transmission.
+    /// Arrival time in RTTs since the first transmission.
     pub time_rtts: f64,
-    /// Number of the transmission that triggered the ACK, from 0 ("ack#" in the published tables).
+    /// 0-based number of the transmission that triggered the ACK ("ack#" in the published tables).
     pub ack: u32,
     /// Segment carried by this transmission.
     pub trigger: u32,
@@ -92,9 +92,10 @@ pub struct IdealRow {
     pub sent_retransmissions: u32,
     /// Segments sent, in the notation of the tables: "N", "R", "2R", "2R+N", "·" for none.
     pub sent: String,
-    /// Terms of PRR's reduction bound that equal sndcnt, if it is above 0: s, b, d (RFC 6937 §3.1). Empty otherwise.
+    /// Which terms of PRR's reduction bound are equal to sndcnt, if sndcnt is above 0: s, b, d (RFC 6937 §3.1). Empty
+    /// otherwise.
     pub rb: String,
-    /// Variables of the rule after the ACK, before sending; defaults outside recovery.
+    /// Rule variables after the ACK, before sending; defaults outside recovery.
     pub rule: RuleVars,
 }
 
@@ -132,7 +133,7 @@ pub struct IdealSummary {
 pub struct IdealTable {
     /// One row per ACK.
     pub rows: Vec<IdealRow>,
-    /// Summary of the episode.
+    /// Episode summary.
     pub summary: IdealSummary,
 }
 

@@ -1,5 +1,5 @@
 //! Window rules without any protocol code. Congestion controllers determine ssthresh and the growth of the window;
-//! recovery rules determine how the window reaches ssthresh; slow starts determine when slow start ends. All
+//! recovery rules determine how the window reaches ssthresh; slow-start rules determine when slow start ends. All
 //! combinations work, except with controllers that have their own start phase. Controllers and rules see ACKs as counts
 //! of segments; neither sees a sequence number, a timer or a packet. The exception is `ideal`, a minimal sender on a
 //! path without delay variation, which recomputes the tables of the RFCs.

@@ -13,7 +13,7 @@ pub use prr::{ForcedRetransmit, Prr, PrrBound, PrrExit, PrrParams, RecoverFs};
 pub use rate_halving::RateHalving;
 pub use rfc6675::Rfc6675;
 
-/// State of the sender when recovery begins, after the entering ACK was applied to the scoreboard.
+/// Sender state at the start of recovery, after the entering ACK has been applied to the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryEntry {
     /// cwnd before entry (W).
@@ -32,7 +32,7 @@ pub struct RecoveryEntry {
     pub min_cwnd: u32,
 }
 
-/// One ACK in recovery, including the entering ACK, after it was applied to the scoreboard.
+/// One ACK in recovery, including the entering ACK, after it has been applied to the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryAck {
     /// DeliveredData: segments cumulatively acknowledged plus the change in SACKed segments.
@@ -54,7 +54,7 @@ pub struct RecoveryAck {
     pub progress: bool,
 }
 
-/// State of the sender when a full ACK ends recovery.
+/// Sender state when a full ACK ends recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryExit {
     /// cwnd before the exit rule.
@@ -63,7 +63,7 @@ pub struct RecoveryExit {
     pub ssthresh: u32,
     /// pipe after the ACK that ends recovery.
     pub pipe: u32,
-    /// Whether the episode was undone; the sender has already restored cwnd and ssthresh.
+    /// Whether the episode has been undone; the sender has already restored cwnd and ssthresh.
     pub undone: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Slow starts: the contract, the closed set, and their keys in a scenario. A rule can be combined with any controller
-//! that begins with the slow start of RFC 5681. The rule determines how fast the window grows and ends slow start by
-//! setting ssthresh; then the controller takes over.
+//! Slow-start rules: the contract, the closed set, and their keys in a scenario. A rule can be combined with any
+//! controller that begins with the slow start of RFC 5681. The rule determines how fast the window grows and ends slow
+//! start by setting ssthresh; then the controller takes over.
 
 mod careful_resume;
 mod hystart;
@@ -39,7 +39,7 @@ impl SlowStartConfig {
     /// Slow start until a loss.
     pub const CLASSIC: SlowStartConfig = SlowStartConfig::Classic(ClassicParams {});
 
-    /// Name of the rule in a scenario.
+    /// Rule name in a scenario.
     pub fn kind(&self) -> &'static str {
         match self {
             SlowStartConfig::Classic(_) => ClassicParams::TABLE.kind,
@@ -52,10 +52,10 @@ impl SlowStartConfig {
     }
 }
 
-/// The contract of a slow start. All hooks have defaults, which implement RFC 5681 and need no state.
+/// The contract of a slow-start rule. All hooks have defaults, which implement RFC 5681 and need no state.
 pub trait SlowStart {
-    /// Process an ACK in any state, before loss detection. `rtt` is its sample, if the controller uses it. The rule
-    /// ends slow start by setting ssthresh.
+    /// Process an ACK in any state, before loss detection. `rtt` is the ACK's RTT sample, if the controller uses it.
+    /// The rule ends slow start by setting ssthresh.
     fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival, _rtt: Option<Span>) {}
 
     /// Process an ACK that may let the window grow. Return the number of segments that count as acknowledged, or `None`
@@ -83,7 +83,7 @@ pub trait SlowStart {
     fn on_rto(&mut self) {}
 }
 
-/// All built-in slow starts.
+/// All built-in slow-start rules.
 #[allow(missing_docs, reason = "each variant holds the rule of its name")]
 #[derive(Clone, Debug)]
 pub enum StartRule {
@@ -123,7 +123,7 @@ impl StartRule {
     }
 }
 
-/// The classic rule has no hook.
+/// The classic rule implements no hook.
 macro_rules! dispatch {
     ($self:ident, $classic:expr, $r:ident => $e:expr) => {
         match $self {

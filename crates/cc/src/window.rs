@@ -55,7 +55,8 @@ impl Window {
     }
 
     /// Common first step of all controllers with the slow start of RFC 5681: nothing happens unless the window limits
-    /// the sender, and slow start uses its share of the segments. Return the segments left for linear growth, if any.
+    /// the sender, and slow start first consumes the segments that it needs. Return the segments left for linear
+    /// growth, if any.
     #[inline]
     pub fn past_slow_start(&mut self, ack: &AckSample) -> Option<u32> {
         if !ack.cwnd_limited {

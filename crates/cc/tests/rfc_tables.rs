@@ -114,7 +114,7 @@ fn rfc6937_fifteen_losses() {
 
 #[test]
 fn rfc6937_with_the_ssthresh_of_its_text() {
-    // The text states ssthresh = 10, which RFC 6675 §5 step 4.2 requires (limited-transmit segments not counted).
+    // The text gives ssthresh = 10, which RFC 6675 §5 step 4.2 requires (limited-transmit segments not counted).
     let t = table("rfc6675", 0..1, 10, None);
     assert_eq!(sends_at(&t)[1], 13, "first new segment at ACK 13, not 12");
     assert_eq!(t.rows.iter().map(|r| r.pipe).min(), Some(9));
@@ -191,7 +191,7 @@ fn rfc9937_fifteen_losses() {
     check("PRR", &table("prr-rfc9937", 0..15, 10, None), &columns, cwnd, pipe, "N N R R R");
 }
 
-/// Distance of two segments in twentieths (W 20) or hundredths (W 100) of an RTT.
+/// Gap between two segments, in twentieths (W 20) or hundredths (W 100) of an RTT.
 fn ticks(rtts: f64, window: u32) -> u32 {
     (rtts * f64::from(window)).round() as u32
 }

@@ -21,8 +21,7 @@ impl Flags {
     }
 }
 
-/// Code by which a handshake reports the mark of an arriving SYN or SYN-ACK (§3.1.1, table 2; §3.2.2.1, table
-/// 3).
+/// Handshake code that reports the mark of an arriving SYN or SYN-ACK (§3.1.1, table 2; §3.2.2.1, table 3).
 pub fn handshake_code(arrived: Ecn) -> u8 {
     match arrived {
         Ecn::NotEct => 0b010,
@@ -32,7 +31,7 @@ pub fn handshake_code(arrived: Ecn) -> u8 {
     }
 }
 
-/// Mark that a handshake code reports. Codes without a meaning are read as Linux reads them
+/// Mark reported by a handshake code. Undefined codes are read as Linux reads them
 /// (`tcp_accecn_extract_syn_ect`).
 pub fn handshake_mark(code: u8) -> Ecn {
     match code & 7 {
@@ -81,13 +80,13 @@ impl AccEcnOption {
         self.fields.iter().take(fields).map(|&[high, middle, low]| u32::from_be_bytes([0, high, middle, low]))
     }
 
-    /// Each counter with the mark whose bytes it counts.
+    /// Each counter, paired with the mark whose bytes it counts.
     pub fn by_mark(&self) -> impl Iterator<Item = (Ecn, u32)> + '_ {
         let (first, last) = if self.order1() { (Ecn::Ect1, Ecn::Ect0) } else { (Ecn::Ect0, Ecn::Ect1) };
         [first, Ecn::Ce, last].into_iter().zip(self.counters())
     }
 
-    /// Bytes of the option, without padding.
+    /// Length of the option without padding, bytes.
     pub fn bytes(&self) -> u32 {
         if self.is_some() {
             2 + 3 * (self.form as u32 - 1).div_euclid(2)
@@ -96,14 +95,14 @@ impl AccEcnOption {
         }
     }
 
-    /// Bytes that the option adds to a header, including padding. Next to SACK blocks, up to two of its bytes take
-    /// the place of their padding (Linux `tcp_options_fit_accecn`).
+    /// Header bytes that the option adds, including padding. Next to SACK blocks, up to two of its bytes replace
+    /// their padding (Linux `tcp_options_fit_accecn`).
     pub fn padded(&self, beside_sack: bool) -> u32 {
         padded(self.bytes(), beside_sack)
     }
 }
 
-/// Bytes that an AccECN option of `bytes` adds to a header.
+/// Header bytes that an AccECN option of `bytes` adds.
 pub fn padded(bytes: u32, beside_sack: bool) -> u32 {
     match bytes & 3 > if beside_sack { 2 } else { 0 } {
         true => bytes.next_multiple_of(4),

@@ -1,4 +1,4 @@
-//! Progress of calls into users' code, written to a page of memory that another process can read if a call kills this
+//! Progress of calls into user code, written to a memory page that another process can read if a call kills this
 //! process or never returns.
 //!
 //! Each thread has its own slot on the page. The first word of a slot counts entries and exits: an odd value means
@@ -12,7 +12,7 @@ use crate::time::Time;
 
 /// Number of slots. If there are more threads, they share slots.
 pub const ROOMS: usize = 64;
-/// Words of a slot: count, seed of the run + 1, time in ns, 3 words for the hook's name, 10 for the name of the code.
+/// Words per slot: count, run seed + 1, time in ns, 3 words for the hook's name, 10 for the code's name.
 pub const WORDS: usize = 16;
 
 static PAGE: OnceLock<&'static [AtomicU64]> = OnceLock::new();
@@ -51,7 +51,7 @@ fn put(words: &[AtomicU64], text: &str) {
     }
 }
 
-/// Record the seed of the run that this thread starts.
+/// Record the seed of the run that this thread is starting.
 pub fn runs(seed: u64) {
     if let Some(room) = room() {
         room[1].store(seed.wrapping_add(1), Ordering::Relaxed);
@@ -61,7 +61,7 @@ pub fn runs(seed: u64) {
 /// Guard of a call: the call lasts until the guard is dropped.
 pub struct Call(Option<&'static [AtomicU64]>);
 
-/// Record that hook `hook` of the code `who` is entered. A nested call counts as part of the outer one.
+/// Record entry into hook `hook` of the code `who`. A nested call counts as part of the outer one.
 #[inline]
 pub fn enter(who: &str, hook: &str, now: Time) -> Call {
     match PAGE.get() {

@@ -12,29 +12,28 @@ pub const UDP_IP_BYTES: u32 = 28;
 pub enum Datagram {
     /// Data from the sending end, or a request from the receiving end.
     Data(Data),
-    /// Report of arrivals, from the receiving end.
+    /// Arrival report, from the receiving end.
     Report(Report),
-    /// Datagram of an external stack, of which only the size is known here.
+    /// Datagram of an external stack. Only its size is known here.
     Opaque(Opaque),
 }
 
 /// Datagram whose bytes are stored elsewhere until it arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Opaque {
-    /// Number of the datagram at this end, counted from 1.
+    /// Datagram number at this end, counted from 1.
     pub number: u64,
     /// Hash of the bytes.
     pub hash: u64,
     /// Index of the stored bytes, see [`Carried`](crate::foreign::Carried).
     pub place: u32,
-    /// Number of bytes after the headers that `header` counts.
+    /// Bytes that follow the headers counted in `header`.
     pub len: u32,
-    /// Number of the datagram among those of this end that carry application data, counted from 1; 0 if it carries
-    /// none.
+    /// Number among this end's datagrams with application data, counted from 1; 0 if this one carries none.
     pub piece: u32,
     /// ECN mark set by the stack.
     pub ecn: Ecn,
-    /// Bytes of headers in front of the payload: 28 for IPv4 and UDP, 20 for IPv4 alone if the payload is a TCP
+    /// Header bytes in front of the payload: 28 for IPv4 and UDP, 20 for IPv4 alone if the payload is a TCP
     /// segment.
     pub header: u8,
 }
@@ -42,17 +41,17 @@ pub struct Opaque {
 /// Data datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Data {
-    /// Number of the datagram, counted from 0 in order of transmission; never used twice.
+    /// Datagram number, counted from 0 in transmission order; never reused.
     pub number: u64,
-    /// Number of the piece of data, counted from 0. A retransmission carries the same piece under a new `number`.
+    /// Chunk number, counted from 0. A retransmission carries the same chunk under a new `number`.
     pub chunk: u64,
     /// Transmission time, by the sender's clock.
     pub sent: Time,
     /// Payload bytes.
     pub len: u32,
-    /// Bytes of the transport's own header after UDP's.
+    /// Length of the transport's own header, which follows the UDP header, bytes.
     pub header: u16,
-    /// Transmission of the piece: 0 is the original, 1 the first retransmission.
+    /// Transmission number of the chunk: 0 for the original, 1 for the first retransmission.
     pub rexmit: u8,
     /// Purpose of the datagram.
     pub kind: DataKind,
@@ -65,7 +64,7 @@ pub enum DataKind {
     /// Payload.
     #[default]
     Payload = 0,
-    /// The last piece of payload.
+    /// The last chunk of payload.
     Last = 1,
     /// Opens a connection; no payload.
     Hello = 2,
@@ -79,11 +78,11 @@ pub enum DataKind {
 /// Number of words in [`Report::received`].
 pub const REPORT_WORDS: usize = 4;
 
-/// Report of arrivals, similar to SACK. It covers the [`Report::SPAN`] numbers below the largest, and so repeats
+/// Arrival report, similar to SACK. It covers the [`Report::SPAN`] numbers below the largest, and so repeats
 /// earlier reports that may have been lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// All pieces of data below this number have arrived.
+    /// All chunks below this number have arrived.
     pub next_chunk: u64,
     /// Largest datagram number that arrived.
     pub largest: u64,
@@ -122,7 +121,7 @@ impl Datagram {
         }
     }
 
-    /// Two words for the run's digest that identify the datagram.
+    /// Two words that identify the datagram in the run's digest.
     #[inline]
     pub fn fingerprint(&self) -> [u64; 2] {
         match self {

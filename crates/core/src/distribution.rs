@@ -3,7 +3,7 @@
 use crate::rng::Stream;
 use crate::schema::{Described, Refusal, Value};
 
-/// Distribution of a random quantity, in the unit of its owner.
+/// Distribution of a random quantity, in its owner's unit.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "parameters of a distribution, by the name that statistics gives them")]
 pub enum Distribution {
@@ -54,7 +54,7 @@ impl Distribution {
         }
     }
 
-    /// Draw the residual time of a stay that is observed at a random instant: longer stays are more likely to be
+    /// Draw the residual time of a stay observed at a random instant: longer stays are more likely to be
     /// observed, and every instant within a stay is equally likely. The number of values taken from the stream
     /// depends only on the kind.
     pub fn remainder(&self, stream: &mut Stream) -> f64 {

@@ -1,9 +1,10 @@
 //! The event queue: two timing wheels. Events are ordered by time, then by the time at which they were scheduled, by
 //! rank, and by insertion.
 //!
-//! A future event is put into a wheel slot in constant time: one of 8 us if it is due within the next 67 ms,
-//! otherwise one of 67 ms within the next 9 min. When a slot becomes the current one, its events are sorted. Events
-//! added to the current slot go into a small heap, and those beyond the coarse wheel into another heap.
+//! A future event is put into a wheel slot in constant time: an 8 us slot if it is due within the next 67 ms,
+//! otherwise a 67 ms slot if it is due within the next 9 min. When a slot becomes the current one, its events are
+//! sorted. Events added to the current slot go into a small heap, and those beyond the coarse wheel into another
+//! heap.
 //!
 //! Two events at the same nanosecond are popped in the order in which they were scheduled, on every machine. An event
 //! may be scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it is then ordered as if it
@@ -26,8 +27,8 @@ use wheel::{Entries, Wheel, NEVER, NONE};
 /// Low bits of an event's order that store the insertion number; the rank is stored above them.
 const NUMBER_BITS: u32 = 40;
 
-/// High bits of the order of an event pushed ahead: the time at which it was scheduled, up to five hours of a run. The
-/// insertion number is stored below them.
+/// High bits of the order of an event pushed ahead: the time at which it was scheduled, up to five hours into a run.
+/// The insertion number is stored below them.
 const AGE_BITS: u32 = 44;
 
 /// Maximum rank of an event.
@@ -65,7 +66,7 @@ pub struct EventQueue {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     at: u64,
-    /// Time at which the event was scheduled. Negative for an event pushed ahead: its place.
+    /// Time at which the event was scheduled. Negative for an event pushed ahead, where it encodes the `place`.
     since: i64,
     /// Rank and insertion number.
     order: u64,
@@ -133,7 +134,7 @@ impl EventQueue {
     }
 
     /// Schedule event `id` at `at`, before every event that [`EventQueue::push`] schedules for that time. Events pushed
-    /// ahead are ordered by `place`, then by `since`, then by insertion, both the latest first.
+    /// ahead are ordered by `place`; within a place, the latest `since` is first, then the latest insertion.
     #[inline]
     pub fn push_ahead(&mut self, at: Time, place: u32, since: Time, id: u32) {
         self.inserted += 1;
@@ -142,7 +143,7 @@ impl EventQueue {
         self.put(Event { at: at.0, since: i64::MIN + place as i64, order, id, next: NONE });
     }
 
-    /// Whether no more events are pending at `at`, the time of the event popped last.
+    /// Whether no more events are pending at `at`, the time of the last popped event.
     #[inline]
     pub fn is_over(&self, at: Time) -> bool {
         self.due.0.first().is_none_or(|event| event.at > at.0)
@@ -165,7 +166,7 @@ impl EventQueue {
         }
     }
 
-    /// Pop the earliest event, where some events were added to the current slot.
+    /// Pop the earliest event when some events have been added to the current slot.
     #[inline(never)]
     fn pop_added(&mut self, end: Time) -> Option<(Time, u32)> {
         let added = self.due.0.first()?;

@@ -14,7 +14,7 @@ use crate::time::{Span, Time};
 pub enum Failure {
     /// Nothing arrived within the idle timeout.
     TimedOut = 1,
-    /// The receiver's stack refused another gap between the received pieces of a stream.
+    /// The receiver's stack refused to track another gap in a stream.
     Gaps = 2,
     /// The stack reported another error.
     Error = 3,
@@ -29,7 +29,7 @@ impl Failure {
     pub const NAMES: [&'static str; 6] =
         ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
 
-    /// Return the failure with this name. An unknown name is an error of the stack.
+    /// Return the failure with this name. An unknown name counts as a stack error.
     pub fn of(name: &str) -> Failure {
         match Failure::NAMES.iter().position(|known| *known == name) {
             Some(1) => Failure::TimedOut,
@@ -41,7 +41,7 @@ impl Failure {
     }
 }
 
-/// Counters of an endpoint.
+/// Endpoint counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     /// Packets sent, of all kinds.
@@ -62,7 +62,7 @@ pub struct Stats {
     pub min_rtt: Span,
 }
 
-/// State of an endpoint.
+/// Endpoint state.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Congestion window, bytes; 0 if the stack does not report it.
@@ -92,16 +92,16 @@ pub struct Accounts {
     pub received: u64,
 }
 
-/// Row of an endpoint's trace: a processed ACK, or a transmitted data datagram.
+/// Row of an endpoint trace: a processed ACK, or a transmitted data datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Time of the event.
     pub t: Time,
     /// Whether a datagram was sent; otherwise an ACK arrived.
     pub is_sent: bool,
-    /// Number of the datagram at this end; 0 in a row for an ACK.
+    /// Datagram number at this end; 0 in an ACK row.
     pub number: u64,
-    /// Bytes of the datagram; 0 if unknown, and in a row for an ACK.
+    /// Datagram size, bytes; 0 if unknown, and in an ACK row.
     pub len: u32,
     /// ACKs received so far.
     pub acks: u64,
@@ -109,7 +109,7 @@ pub struct Row {
     pub lost: u64,
     /// Congestion window before the ACK, bytes.
     pub window_before: u64,
-    /// State of the endpoint after the event.
+    /// Endpoint state after the event.
     pub sample: Sample,
     /// Minimum round-trip time so far.
     pub min_rtt: Span,
@@ -127,7 +127,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn close(&mut self, now: Time);
     /// Stop writing: send nothing beyond the data already sent.
     fn stop_writing(&mut self, now: Time);
-    /// Process a datagram of the peer that arrived with this ECN mark.
+    /// Process a datagram from the peer that arrived with this ECN mark.
     fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn);
 
     /// Whether the handshake is complete at this end.
@@ -136,7 +136,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn acked(&self) -> u64;
     /// Bytes read by the application.
     fn received(&self) -> u64;
-    /// Whether all data of the peer has arrived, or the peer has closed.
+    /// Whether all of the peer's data has arrived, or the peer has closed.
     fn peer_closed(&self) -> bool;
     /// Whether the application has closed this end.
     fn is_closing(&self) -> bool;
@@ -151,7 +151,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn stats(&self) -> Stats;
     /// State of this end; `None` until there is a connection.
     fn sample(&self) -> Option<Sample>;
-    /// Sum of the RTT samples of this end in ns, and their number.
+    /// Sum of this end's RTT samples in ns, and their number.
     fn rtt_samples(&self) -> (u128, u64);
     /// Start or stop recording a row for each ACK and each transmitted data datagram.
     fn set_trace(&mut self, on: bool);
@@ -162,8 +162,8 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn accounts(&self) -> Option<Accounts> {
         None
     }
-    /// Called when the connection has ended: compare this end's reports with the peer's accounts, and report this
-    /// stack as faulty if they contradict each other.
+    /// Called when the connection has ended: compare this end's reports with the peer's byte counts, and report
+    /// this stack as faulty if they contradict each other.
     fn hold_against(&self, _peer: &Accounts) {}
 }
 
@@ -174,7 +174,7 @@ impl Clone for Box<dyn Foreign> {
     }
 }
 
-/// Factory for the endpoints of a flow.
+/// Factory for a flow's endpoints.
 pub trait Maker {
     /// Name of the stack; the random streams of its endpoints are derived from it.
     fn stack(&self) -> &str;
@@ -186,8 +186,9 @@ pub trait Maker {
     fn end(&self, opens: bool, one_way: bool, stream: Stream, carried: &Carried) -> Box<dyn Foreign>;
 }
 
-/// Bytes of the datagrams in flight, of all flows of a run. Packets of the network are small and copied, so they
-/// carry only the index of the stored bytes. The memory of an index is reused for the next datagram.
+/// Bytes of the datagrams in flight, across all flows of a run. Simulated packets are small and are copied, so
+/// they carry only the index of the stored bytes. A freed index and its memory are reused for the next
+/// datagram.
 #[derive(Clone, Default)]
 pub struct Carried(Arc<Mutex<Places>>);
 

@@ -13,8 +13,8 @@ pub type Options = BTreeMap<String, Value>;
 /// Option table of a controller without options.
 pub const NONE: &Table = &Table::new("none", "", &[]);
 
-/// Return the options as a table. Names that are not in `table` are refused; `name` is the controller's name for the
-/// message.
+/// Return the options as a table. Names that are not in `table` are refused; `name` is the controller's name, for
+/// the error message.
 pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refusal> {
     if let Some(key) = options.keys().find(|key| table.keys.iter().all(|known| known.name != *key)) {
         let names: Vec<&str> = table.keys.iter().map(|known| known.name).collect();

@@ -17,16 +17,16 @@ use crate::time::{Span, Time};
 /// Amount of lateness that is made up by sending packets back to back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CatchUp {
-    /// None: the next packet is sent one interval after the late one.
+    /// None of it: the next packet is sent one interval after the late one.
     #[default]
     None,
-    /// At most this many packets.
+    /// Up to this many packets.
     Burst(u32),
-    /// All lateness.
+    /// All of the lateness.
     Full,
 }
 
-/// Pacing policy of a host.
+/// A host's pacing policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostPacing {
     /// Period of the clock that wakes the sender; zero if timers are exact. Lateness of up to one tick is always made

@@ -6,7 +6,7 @@ use std::ops::{BitOr, BitOrAssign};
 use crate::accecn::AccEcnOption;
 use crate::datagram::Datagram;
 
-/// Number of a flow in the run.
+/// Flow number within the run.
 pub type FlowId = u32;
 
 /// TCP header flags, with the bit values of the header.
@@ -108,13 +108,13 @@ pub struct Segment {
     pub len: u32,
     /// Ordinal of the data segment in its direction, counted from 1 in order of first transmission; 0 without data.
     pub seg_no: u32,
-    /// Transmission of the segment: 0 is the original, 1 the first retransmission, ...
+    /// Transmission number of the segment: 0 for the original, 1 for the first retransmission, ...
     pub rexmit: u8,
     /// Header flags.
     pub flags: Flags,
     /// Whether the timestamp option is present.
     pub has_ts: bool,
-    /// Options of a SYN; valid with the SYN flag.
+    /// SYN options; valid with the SYN flag.
     pub syn: SynOptions,
     /// AccECN option.
     pub accecn: AccEcnOption,
@@ -132,7 +132,7 @@ pub struct SynOptions {
 }
 
 impl Segment {
-    /// Bytes of TCP options that this segment carries, padded to a multiple of 4.
+    /// Length of this segment's TCP options, padded to a multiple of 4, bytes.
     #[inline]
     pub fn option_bytes(&self) -> u32 {
         if self.flags.has(Flags::SYN) {
@@ -243,8 +243,8 @@ impl Header {
         }
     }
 
-    /// Ordinal of the data segment or piece, counted from 1 in order of first transmission (0 without data), and
-    /// which transmission of it this is: 0 the original, 1 the first retransmission, ...
+    /// Ordinal of the data segment or chunk, counted from 1 in order of first transmission (0 without data), and
+    /// its transmission number: 0 for the original, 1 for the first retransmission, ...
     #[inline]
     pub fn ordinal(&self) -> (u32, u8) {
         match self {
@@ -261,7 +261,7 @@ impl Header {
 /// A packet in the network.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Packet {
-    /// TCP segment or datagram, and its payload's length.
+    /// TCP segment or datagram, and its payload length.
     pub header: Header,
     /// Flow of the packet, as numbered in the tables.
     pub flow: FlowId,
@@ -275,11 +275,11 @@ pub struct Packet {
     pub forward: bool,
     /// ECN field.
     pub ecn: Ecn,
-    /// Segments beyond the first. With TSO a packet of several segments may stay whole, as between virtual machines.
+    /// Segments beyond the first. With TSO a multi-segment packet may stay whole, as between virtual machines.
     pub more: u16,
 }
 
-/// Kinds of packets that are counted separately.
+/// Packet kinds that are counted separately.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
@@ -293,13 +293,13 @@ pub enum Class {
     Data = 3,
 }
 
-/// Properties of a packet that links need, packed into one word. Consecutive packets on a link usually have equal
-/// loads, which one comparison detects.
+/// Properties of a packet that links need, packed into one word. Consecutive packets on a link usually have
+/// identical loads, which one comparison detects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Load(u64);
 
 impl Load {
-    /// Return the load of a packet of this class with this many segments, charged as this many bytes.
+    /// Return the load of a packet of this class, with this many segments and this many charged bytes.
     #[inline]
     pub fn new(class: Class, segments: u32, bytes: u32) -> Load {
         Load((class as u64) << 56 | (segments as u64) << 32 | bytes as u64)

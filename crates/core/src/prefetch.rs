@@ -1,5 +1,4 @@
-//! Prefetch hints for the processor's caches. A hint never changes a result; on processors other than x86-64 it does
-//! nothing.
+//! Prefetch hints for the processor's caches. A hint never changes a result; except on x86-64 it does nothing.
 
 #![allow(
     unsafe_code,

@@ -46,7 +46,7 @@ impl Stream {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
     }
 
-    /// Return true with the probability that [`threshold`] converted to `threshold`.
+    /// Return true with the probability from which [`threshold`] computed `threshold`.
     #[inline]
     pub fn chance(&mut self, threshold: u64) -> bool {
         self.next_u64() < threshold

@@ -1,11 +1,12 @@
-//! Captures of any origin: each is read or refused, in bounded memory, and its counts are consistent.
+//! Captures of any origin: each is read or rejected, in bounded memory, and its counts are consistent.
 
 use ackclock_capture::{read, Connections};
 
 /// Maximum number of requested rows of a connection.
 const MOST_ROWS: usize = 10_000;
 
-/// Read any bytes as a capture with the packets of its first connection. Return whether they are a valid capture.
+/// Read arbitrary bytes as a capture, including the packets of its first connection. Return whether they are a valid
+/// capture.
 ///
 /// # Panics
 /// Panics if counts are inconsistent.

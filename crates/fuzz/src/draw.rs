@@ -26,12 +26,12 @@ impl<'a> Draw<'a> {
         self.byte() & 1 == 1
     }
 
-    /// Draw a number of two bytes.
+    /// Draw a two-byte number.
     pub fn word(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// Draw a number of four bytes.
+    /// Draw a four-byte number.
     pub fn long(&mut self) -> u32 {
         self.word() as u32 | (self.word() as u32) << 16
     }

@@ -1,5 +1,5 @@
 //! Captures with valid layers: a dialogue between two hosts whose frames have random link layers and tunnels; some are
-//! truncated or have a changed byte. Purely random bytes seldom pass the first layer.
+//! truncated or have one byte changed. Purely random bytes seldom pass the first layer.
 
 use crate::{capture, Draw};
 
@@ -42,7 +42,7 @@ pub fn file(data: &[u8]) -> Vec<u8> {
             let at = draw.word() as usize % frame.len();
             frame[at] = draw.byte();
         }
-        clock = clock.wrapping_add(draw.number(1000)); // may also go back by an hour and more
+        clock = clock.wrapping_add(draw.number(1000)); // may also go back by an hour or more
         let kept = frame.len().min(most);
         for word in [clock >> 20, clock & 0xf_ffff, kept as u32, frame.len() as u32] {
             file.extend(u32::to_le_bytes(word));

@@ -1,5 +1,5 @@
-//! Packet scripts: any text yields a verdict or an error of one short line. A valid script reads the same after it has
-//! been printed, and playing it ends.
+//! Packet scripts: any text yields a verdict or a short one-line error. A valid script is unchanged by printing and
+//! parsing, and playing it terminates.
 
 use ackclock_script::{parse, play as run, Limits, Pos, Profile, Script, Setup};
 

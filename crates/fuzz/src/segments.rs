@@ -1,6 +1,6 @@
-//! An endpoint against an arbitrary peer: valid and invalid segments, calls of the application, and time, in any order.
-//! Nothing may panic. The counters of sender and receiver must equal a recount. Acknowledged data is never taken back,
-//! and only written data is sent.
+//! An endpoint against an arbitrary peer: valid and invalid segments, application calls, and the passing of time, in
+//! any order. Nothing may panic. The counters of sender and receiver must equal a recount. An acknowledgment is never
+//! withdrawn, and only data that has been written is sent.
 
 use ackclock_cc::controller::{Recipe, REGISTRY};
 use ackclock_cc::{recovery, Rule};
@@ -13,26 +13,26 @@ use crate::Draw;
 
 /// Maximum number of segments written at once.
 const MOST_WRITTEN: u64 = 300;
-/// Maximum window in segments if the application writes an endless amount.
+/// Maximum window in segments if the application writes endless data.
 const MOST_IN_WINDOW: u32 = 1_000;
 /// Maximum number of segments polled after one input; all inputs together write less.
 const MOST_POLLED: u32 = 100_000;
 /// Maximum number of timer expiries at one instant; each must arm the timer for a later time.
 const MOST_TIMERS: u32 = 1_000;
-/// Maximum number of inputs of a connection.
+/// Maximum number of inputs per connection.
 const MOST_INPUTS: u32 = 300;
 /// Maximum send buffer set by the application, bytes.
 const MOST_BUFFERED: u64 = 1 << 20;
-/// Number of segments polled and recounted after which an input ends. A few large windows would otherwise take the time
-/// of thousands of other inputs.
+/// Number of polled and recounted segments after which an input is cut off. A few large windows would otherwise take
+/// the time of thousands of other inputs.
 const MOST_WORK: u64 = 10_000;
 
 /// Outcome of an input.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Number of segments sent by the endpoint.
+    /// Segments sent by the endpoint.
     pub left: u32,
-    /// Whether the handshake was completed.
+    /// Whether the handshake has completed.
     pub established: bool,
 }
 

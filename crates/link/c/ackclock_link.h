@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct ack_link ack_link;
 
-/* Properties of a packet that a link uses. You keep the packet's bytes. */
+/* Packet properties used by a link. You keep the packet's bytes. */
 typedef struct {
     uint64_t id;    /* identifier of your choice, with which you find the bytes again */
     uint64_t at_ns; /* set by ack_link_dequeue: arrival time at the far end */

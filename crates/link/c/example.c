@@ -1,4 +1,4 @@
-/* A sender that keeps 40 packets in flight over 10 Mbit/s and 20 ms each way, and prints its throughput.
+/* A sender that keeps 40 packets in flight over a 10 Mbit/s path with a delay of 20 ms each way, and prints its throughput.
  *
  *   cargo rustc --release -p ackclock-link --features c --crate-type staticlib
  *   cc -I crates/link/c crates/link/c/example.c target/release/libackclock_link.a -lpthread -ldl -lm -o example && ./example

@@ -64,7 +64,7 @@ pub unsafe extern "C" fn ack_link_new(
     }
 }
 
-/// See the header. Returns 0, the reason of a loss, or -1 if time goes back or the packet has no bytes.
+/// See the header. Returns 0, the reason for the loss, or -1 if time goes back or the packet has no bytes.
 ///
 /// # Safety
 ///

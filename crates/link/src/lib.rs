@@ -21,14 +21,15 @@
 //! | [`Link::next_event`] | returns the time of the link's next event |
 //! | [`Link::dequeue`] | returns a packet that has reached the far end by now and its arrival time; the packet carries a mark if a queue has set one |
 //!
-//! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they had accepted; [`Link::take_dropped`] returns them, so
-//! that you can free the bytes. Once the maximum number of packets has been on the link, no packet needs an allocation.
-//! Dropped packets are kept until you take them, so with such a queue call `take_dropped` after each `enqueue` and
-//! `dequeue`, or memory use grows.
+//! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they have already accepted; [`Link::take_dropped`] returns
+//! them, so that you can free the bytes. Once the number of packets on the link has reached its maximum, no packet
+//! needs an allocation. Dropped packets are kept until you take them, so with such a queue call `take_dropped` after
+//! each `enqueue` and `dequeue`, or memory use grows.
 //!
 //! # An example
 //!
-//! A sender keeps 40 packets in flight over a path of 10 Mbit/s and 20 ms each way, and measures its throughput:
+//! A sender keeps 40 packets in flight over a 10 Mbit/s path with a delay of 20 ms each way, and measures its
+//! throughput:
 //!
 //! ```
 //! use ackclock_link::{Link, Packet};
@@ -44,8 +45,8 @@
 //! let (mut now, mut sent, mut acked) = (0, 0, 0);
 //! while now < 5_000_000_000 {
 //!     while sent - acked < 40 {
-//!         // a full packet with data; the number says which it is
-//!         // `?` only since 40 always find room: in your test an `Err` is a lost packet, not a failure
+//!         // a full-sized data packet, identified by its number
+//!         // `?` works here because 40 packets always fit; in your test an `Err` is a lost packet, not a failure
 //!         there.enqueue(now, Packet { id: sent, bytes: 1500, ..Packet::default() })?;
 //!         sent += 1;
 //!     }
@@ -100,7 +101,7 @@
 //!
 //! # The text of a link
 //!
-//! TOML, one key a line, with the keys that a link has in scenarios of ackclock. All keys are optional, so `""` is a
+//! TOML, one key per line, with the same keys as a link in an ackclock scenario. All keys are optional, so `""` is a
 //! link that delivers at once. Quantities have units: `ns`, `us`, `ms`, `s`, `min`; `kbit/s`, `Mbit/s`, `Gbit/s`;
 //! `bytes`, `kB`, `KiB`, `MB`; `packets`; `%`.
 //!
@@ -117,11 +118,11 @@
 //! | `outage` | `{ at = "2 s", lasts = "500 ms" }` | times without transmission; `every = "10 s"` repeats them |
 //! | `ecn_fault` | `{ what = "bleach" }` | a middlebox that changes the ECN field |
 //!
-//! A BDP is the rate times twice the delay, in packets of 1,500 bytes. The limit of a queue counts waiting packets, not
-//! the one in transmission: with a limit of 50, 51 packets of a burst arrive. A step of a schedule has `at` and any of
-//! `rate`, `delay` and `loss`; a packet gets the delay at the end of its transmission. `docs/reference/scenario.md` of
-//! ackclock lists every key of every queue and loss model with its default. Keys that need TCP headers are refused
-//! here: `thin_acks`, `merging`, `applies_to = "syn"`. Files are refused as well (`mahimahi`).
+//! A BDP is the rate times twice the delay, in packets of 1,500 bytes. A queue's limit counts waiting packets, not the
+//! one in transmission: with a limit of 50, 51 packets of a burst arrive. A schedule step has `at` and any of `rate`,
+//! `delay` and `loss`; a packet gets the delay at the end of its transmission. ackclock's `docs/reference/scenario.md`
+//! lists every key of every queue and loss model with its default. Keys that need TCP headers are rejected here:
+//! `thin_acks`, `merging`, `applies_to = "syn"`. Files are rejected as well (`mahimahi`).
 //!
 //! Errors are reported as a [`Mistake`] with the key, the value found and the values allowed. For an unknown key it
 //! lists all allowed keys.
@@ -213,22 +214,22 @@ impl Ecn {
     }
 }
 
-/// Properties of a packet that a link uses. [`Packet::default`] is packet 0 of flow 0, with 1,500 bytes of data, not
+/// Packet properties used by a link. [`Packet::default`] is packet 0 of flow 0, with 1,500 bytes of data, not
 /// ECN-capable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Identifier of your choice, with which you find the packet's bytes again. The link does not interpret it.
+    /// Identifier of your choice, by which you can find the packet's bytes again. The link does not interpret it.
     pub id: u64,
-    /// Size on the link with all headers, bytes; at least 1, without an upper limit.
+    /// Size on the link with all headers, bytes; at least 1, with no upper limit.
     pub bytes: u32,
     /// ECN field of the packet.
     pub ecn: Ecn,
-    /// Number of the packet's flow, for fair queues and for policers with a bucket per flow. Use small numbers from 0:
-    /// a policer with `per = "flow"` keeps a table up to the largest number, so hashes and connection IDs are
+    /// Flow number of the packet, for fair queues and for policers with a bucket per flow. Use small numbers from 0: a
+    /// policer with `per = "flow"` keeps a table up to the largest number, so hashes and connection IDs are
     /// unsuitable.
     pub flow: u32,
-    /// Whether the packet has data rather than only an ACK. Used only by loss models with `applies_to = "data"`, which
-    /// spare ACKs.
+    /// Whether the packet carries data rather than only an ACK. Used only by loss models with `applies_to = "data"`,
+    /// which spare ACKs.
     pub data: bool,
 }
 
@@ -238,7 +239,7 @@ impl Default for Packet {
     }
 }
 
-/// Reason for the loss of a packet.
+/// Why a packet was lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Lost {
@@ -246,7 +247,7 @@ pub enum Lost {
     OnTheWay = 1,
     /// The queue is full.
     QueueFull = 2,
-    /// Dropped by the queue's discipline before its limit was reached.
+    /// Dropped by the queueing discipline before the queue was full.
     Aqm = 3,
 }
 

@@ -8,7 +8,7 @@ use ackclock_core::schema::{toml, Described, Place, Refusal, Value};
 use ackclock_net::link::LinkParams;
 use ackclock_net::LinkConfig;
 
-/// Names and texts of the presets: round numbers for tests, one direction each.
+/// Names and definitions of the presets: round numbers for tests, one direction each.
 pub const PRESETS: &[(&str, &str)] = &[
     ("dsl", "rate = '16 Mbit/s'\ndelay = '15 ms'\nqueue = { kind = 'drop-tail', limit = '100 packets' }"),
     ("cable", "rate = '100 Mbit/s'\ndelay = '10 ms'\nqueue = { kind = 'pie' }"),
@@ -53,7 +53,7 @@ impl From<Refusal> for Mistake {
     }
 }
 
-/// Keys that need TCP headers, which a link does not see here.
+/// Keys that need TCP headers, which a link does not see.
 const OF_TCP: [&str; 2] = ["thin_acks", "merging"];
 
 /// Return the configuration for a link's text or the name of a preset.
@@ -103,7 +103,7 @@ pub(crate) fn config(text: &str) -> Result<LinkConfig, Mistake> {
     }
 }
 
-/// Return rate times twice the delay, in packets of 1,500 bytes; 0 without a rate or a delay.
+/// Return the rate times twice the delay, in 1,500-byte packets; 0 without a rate or a delay.
 fn bdp(link: &Value) -> Exact {
     let number = |key| match link.get(key) {
         Some(Value::Whole(n)) => Exact::whole(u128::from(*n)),

@@ -30,8 +30,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Enqueue `packets` packets of 1,500 bytes from number `first` on, one every `gap` ns, and report delivered and lost
-/// packets to `heard`.
+/// Enqueue `packets` 1,500-byte packets starting with number `first`, one every `gap` ns, and report delivered and
+/// lost packets to `heard`.
 fn drive(
     link: &mut Link,
     first: u64,
@@ -100,7 +100,7 @@ fn every_packet_comes_out_or_is_said_to_be_lost_and_all_of_it_again() {
     }
 }
 
-/// Arrivals are the same if they are polled only after the last packet has been sent.
+/// Arrivals do not change if they are polled only after the last packet has been sent.
 #[test]
 fn who_asks_late_hears_the_same() {
     for (name, _) in PRESETS {

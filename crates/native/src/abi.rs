@@ -10,7 +10,7 @@ use ackclock_cc::{AckSample, Arrival, RateSample, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-/// Version of the C interface.
+/// C interface version.
 pub const ABI: u32 = 3;
 /// Value for an absent RTT or time, ns.
 pub const NONE: u64 = u64::MAX;
@@ -112,7 +112,7 @@ pub struct CHost {
     pub now: unsafe extern "C" fn(*mut c_void) -> u64,
 }
 
-/// An argument of a hook: the part kept while the hook runs, and the part passed to the hook.
+/// A hook argument: the part kept while the hook runs, and the part passed to the hook.
 pub trait Argument {
     type Held;
     type C;
@@ -181,10 +181,10 @@ macro_rules! values {
 
 values!(u32 u64 bool Time Span CaState);
 
-/// Answer that a hook writes through a pointer.
+/// Return value that a hook writes through a pointer.
 pub trait Answer: Sized {
     type C;
-    /// Value of the answer before the hook runs.
+    /// Initial value, before the hook runs.
     fn start(hook: Hook) -> Self::C;
     fn read(written: Self::C) -> Result<Self, String>;
 }

@@ -23,7 +23,7 @@ pub use library::Library;
 /// Callback for the first failure: hook, time, description.
 pub type Report = Arc<dyn Fn(&'static str, Time, String) + Send + Sync>;
 
-/// Factory of a library's controllers.
+/// Factory for a library's controllers.
 pub fn maker(library: &Library, report: &Report) -> Maker {
     let (library, report) = (*library, report.clone());
     Maker::new(move || Box::new(NativeController::new(&library, &report)) as Custom)
@@ -143,7 +143,7 @@ impl NativeController {
         status == 0
     }
 
-    /// Return a value that a hook answered or set, if it is valid; report a failure otherwise.
+    /// Return a value that a hook has returned or set, if it is valid; report a failure otherwise.
     fn counts<T>(&mut self, hook: &'static str, what: Result<T, String>) -> Option<T> {
         what.map_err(|said| self.fail(hook, said)).ok()
     }
@@ -320,7 +320,7 @@ macro_rules! called {
     };
 }
 
-/// A failure ends the run; until then the answers do not matter.
+/// A failure ends the run; until then the return values do not matter.
 macro_rules! given_up {
     () => {
         return;

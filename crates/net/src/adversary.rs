@@ -1,13 +1,13 @@
-//! Adversary that decides the fate of single packets. Its answers are fixed in advance, in the order of its
-//! questions, so a run can be forked by changing the answer to a question that has not been asked yet.
+//! Adversary that decides the fate of individual packets. Its answers are fixed in advance, in the order in which it
+//! will be asked, so a run can be forked by changing the answer to a question that has not been asked yet.
 //!
-//! Its state is stored with the packets (`pool`), because links of both directions share it and each copy of the
-//! world needs a separate one.
+//! Its state is stored with the packets (`pool`), because the links of both directions share it and every copy of the
+//! world needs its own.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, Packet, Span, Time};
 
-/// Packets about which an adversary decides.
+/// Packets that an adversary decides about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
     /// First transmissions of data.
@@ -18,7 +18,7 @@ pub enum Asks {
     All,
 }
 
-/// Fate of a packet if the answer is yes.
+/// Fate of a packet when the answer is yes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// The packet is lost.
@@ -29,7 +29,7 @@ pub enum Fate {
     Late(Span),
 }
 
-/// Answers, and the number of questions so far.
+/// Answers and the number of questions asked so far.
 #[derive(Clone, Debug)]
 pub struct Adversary {
     asks: Asks,
@@ -41,7 +41,7 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// Maximum number of answers; all later questions are answered with no.
+    /// Maximum number of answers; all later questions are answered no.
     pub const MOST: u32 = 128;
 
     /// Return an adversary with these answers. `timed`: record the time of each question.
@@ -59,7 +59,7 @@ impl Adversary {
         self.answers = answers;
     }
 
-    /// Number of questions so far.
+    /// Number of questions asked so far.
     pub fn asked(&self) -> u32 {
         self.asked
     }

@@ -1,6 +1,6 @@
 //! Aggregation: packets are held until the first of them has waited for a given time, and are then released together,
 //! in order. Cable and radio links deliver ACKs in this way, and Google's QUICHE tests its BBR with it. The release
-//! of a bundle is known when its first packet arrives, so no event is needed: a packet that arrives before the
+//! time of a bundle is known when its first packet arrives, so no event is needed: a packet that arrives before the
 //! release is delivered with the bundle.
 
 use ackclock_core::{Span, Time};

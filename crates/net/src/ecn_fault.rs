@@ -1,6 +1,6 @@
 //! Changes that middleboxes make to the ECN field. RFC 3168 forbids them, but they occur on real paths. RFC 9743 §6.2
-//! asks for their effect on a controller that relies on marks. Before the queue, a bleached packet is dropped instead
-//! of marked; after the queue, marks vanish.
+//! asks how they affect a controller that relies on marks. A packet bleached before the queue is dropped instead of
+//! marked; bleaching after the queue removes marks.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::rng::threshold;
@@ -14,7 +14,7 @@ table! {
         what: EcnChange = EcnChange::TAKES;
         /// Position of the middlebox: before the queue or after it.
         at: Place = Place::TAKES, Place::After;
-        /// Probability that it changes a packet.
+        /// Probability that a packet is changed.
         probability: f64 = Takes::Share, 1.0;
     }
 }
@@ -43,7 +43,7 @@ pub enum Place {
 
 choice! { Place: Before "before", After "after" }
 
-/// State of the middlebox.
+/// Middlebox state.
 #[derive(Clone)]
 pub(crate) struct Faulty {
     what: EcnChange,
@@ -58,7 +58,7 @@ impl Faulty {
         Some(Faulty { what, at, threshold: threshold(probability), stream })
     }
 
-    /// Return the ECN field of a packet behind the middlebox.
+    /// Return the ECN field of a packet after the middlebox.
     pub(crate) fn pass(&mut self, at: Place, ecn: Ecn) -> Ecn {
         if at != self.at || !self.stream.chance(self.threshold) {
             return ecn;
@@ -98,8 +98,8 @@ mod tests {
         assert!((2300..2700).contains(&bleached), "{bleached}");
     }
 
-    /// Offer twenty ECT(0) packets at once to a queue with a limit of eight that marks arrivals behind five. Returns
-    /// the number of packets delivered and the number of those marked.
+    /// Offer twenty ECT(0) packets at once to a queue of at most eight packets that marks arrivals once five wait.
+    /// Returns how many packets are delivered and how many of them are marked.
     fn through_a_queue(what: EcnChange, at: Place, codel: bool) -> (usize, usize) {
         let queue = match codel {
             false => QueueConfig::Threshold(ThresholdParams { limit: Some(8), mark: 5 }),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(through_a_queue(EcnChange::Bleach, Place::Before, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::StripCe, Place::After, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::MarkAll, Place::After, false), (9, 9));
-        // CoDel marks if it can; bleached packets are dropped
+        // CoDel marks packets if it can; bleached ones are dropped
         let (all, marked) = through_a_queue(EcnChange::StripCe, Place::Before, true);
         assert_eq!(all, 20);
         assert!(marked > 0);

@@ -1,10 +1,10 @@
 //! Duplicated and damaged packets, as with netem's `duplicate` and `corrupt`.
 //!
-//! Source: netem_enqueue() of Linux 7.0. A packet that is drawn both for duplication and for loss passes once. The
-//! copy crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs:
-//! the copy follows its packet instead of preceding it, so if the queue has room for only one of them, the packet
-//! gets it. Netem flips a bit, and the receiver that verifies the checksum drops the packet. Here the link drops it
-//! at its far end, so that later links do not carry it.
+//! Source: Linux 7.0 netem_enqueue(). A packet that is drawn both for duplication and for loss passes once. The copy
+//! crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs: the
+//! copy follows its packet instead of preceding it, so if the queue has room for only one of them, the original gets
+//! it. Netem flips a bit, and the receiver drops the packet when it verifies the checksum. Here the link drops it at
+//! its far end, so that later links do not carry it.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::{Packet, Stream, Time};
@@ -33,7 +33,7 @@ pub(crate) struct Doubler {
     chance: Chance,
     /// Whether the next packet is a copy.
     copying: bool,
-    /// A copy that has not been offered yet, and the time of its packet.
+    /// A copy that has not been offered yet, and the time at which the original was offered.
     owed: Option<(Time, Packet)>,
 }
 
@@ -42,7 +42,7 @@ impl Doubler {
         Some(Doubler { chance: Chance::new(probability, stream)?, copying: false, owed: None })
     }
 
-    /// Draw whether this packet is duplicated.
+    /// Decide at random whether this packet is duplicated.
     pub(crate) fn doubles(&mut self) -> bool {
         !std::mem::take(&mut self.copying) && self.chance.draw()
     }

@@ -1,6 +1,6 @@
 //! Jitter: a random delay in addition to propagation, uniform over the whole nanoseconds of [0, jitter], independent
-//! for each packet. Order is kept: a packet that would overtake its predecessor is delivered together with it, as on
-//! a path where the delay arises in a FIFO element. Deliberate overtaking is the task of `reorder`.
+//! for each packet. Packets keep their order: a packet that would overtake its predecessor is delivered together with
+//! it, as on a path where the delay arises in a FIFO element. Use `reorder` for deliberate reordering.
 
 use ackclock_core::{Span, Stream, Time};
 

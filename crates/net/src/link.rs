@@ -1,12 +1,12 @@
-//! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, aggregation, reordering),
-//! in this order.
+//! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, aggregation, reordering), in
+//! this order.
 //!
-//! Speed: a queue that decides on arrival lets the link compute the departure on arrival, too. A packet accepted at
+//! Speed: if the queue decides on arrival, the link can also compute the departure on arrival. A packet accepted at
 //! `now` starts its transmission at max(now, `busy_until`) and is delivered one transmission time plus the delay
 //! later; [`Link::take`] returns that time. The caller then puts the packet on the wire ([`Link::put`]), which leaves
 //! one event, the delivery. If the next link has no other source, the caller passes the packet on at once, without
 //! any event. CoDel and FQ-CoDel drop at departure: such a link holds its packets and also needs an event for each
-//! departure, unless the next arrival precedes it. A link with netem's limit hands a packet on when its transmission
+//! departure, unless the next arrival precedes it. A link with netem's limit forwards a packet when its transmission
 //! starts (see `queue/netem_limit.rs`).
 //!
 //! An offer or a poll at `now` accounts for everything up to and including `now`: a transmission that ends, or a
@@ -41,11 +41,11 @@ use crate::transmitter::Transmitter;
 /// A unidirectional link. Its packets are stored in a shared pool, which must be the same one at every call.
 /// [`SoleLink`] is a link with its own packets.
 #[derive(Clone)]
-#[repr(C)] // in this order, so that a packet equal in size to the last one that finds no packet waiting touches only the first 48 bytes
+#[repr(C)] // ordered so that a packet of the same size as the last, if none waits, touches only the first 48 bytes
 pub struct Link {
     kind: Kind,
-    /// Whether the link may have a copy, or a lost or refused packet, to report: a card in front of it merges, or
-    /// packets are duplicated or damaged.
+    /// Whether the link may have a copy, or a lost or refused packet, to report: a NIC in front of it merges packets,
+    /// or packets are duplicated or damaged.
     tells: bool,
     ahead: Ahead,
     /// Packets on the wire.
@@ -77,7 +77,7 @@ impl Link {
         Link::made_by(&Recipe::of(config), config, seed)
     }
 
-    /// Return a link that shares `recipe` with other links of equal configuration.
+    /// Return a link that shares `recipe` with other links of the same configuration.
     pub fn made_by(recipe: &Arc<Recipe>, config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
@@ -116,7 +116,7 @@ impl Link {
         self.crowd().backlog.store_single_packets();
     }
 
-    /// Rate of the link; infinite if the rate varies.
+    /// Link rate; infinite if the rate varies.
     pub fn rate(&self) -> Rate {
         match self.capacity() {
             None => self.recipe.rate,
@@ -227,7 +227,7 @@ impl Link {
         self.take_behind_card(pool, now, id, load)
     }
 
-    /// [`Link::take`] for a link with a merging card, or with duplicated or damaged packets.
+    /// [`Link::take`] for a link with a merging NIC, or with duplicated or damaged packets.
     fn take_and_tell(
         &mut self,
         pool: &mut Pool,
@@ -252,7 +252,7 @@ impl Link {
         }
     }
 
-    /// [`Link::take`] for a link with any features, behind its card.
+    /// [`Link::take`] for a link with any features, behind its NIC.
     fn take_behind_card(
         &mut self,
         pool: &mut Pool,
@@ -340,7 +340,7 @@ impl Link {
         self.on_wire == 0
     }
 
-    /// Time at which [`Link::poll`] next has work; `Time::NEVER` if the link is empty.
+    /// Time at which [`Link::poll`] will next have work; `Time::NEVER` if the link is empty.
     #[inline]
     pub fn next_event(&self) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.next)
@@ -365,7 +365,7 @@ impl Link {
     }
 
     /// Return the next packet that departs from the far end at or before `now`. After `None`, [`Link::next_event`]
-    /// may still have changed, because a transmission was due to start.
+    /// may still have changed, because a transmission has started.
     #[inline]
     pub fn poll(&mut self, pool: &mut Pool, now: Time) -> Option<PacketId> {
         if now < self.next_event() {
@@ -377,7 +377,7 @@ impl Link {
         if self.holds() {
             self.serve(pool, now);
         }
-        // a card may have more to hand on at this same instant, once all packets arriving at it are there
+        // a NIC may have more packets to forward at this instant, once all that arrive at it are there
         let due = if self.tells { self.rest().wire.next(pool).0 } else { self.next_event() };
         let id = (due <= now && due != Time::NEVER).then(|| self.pop(pool))?;
         if self.tells {
@@ -440,7 +440,7 @@ impl Link {
         }
     }
 
-    /// Start a transmission as soon as possible from `earliest` on. Returns its start and end.
+    /// Start a transmission as soon as possible, but not before `earliest`. Returns its start and end.
     #[inline]
     fn transmit(&mut self, earliest: Time, load: Load) -> (Time, Time) {
         let (start, end) = match self.rest.as_deref_mut().and_then(|rest| rest.extras.as_deref_mut()) {
@@ -460,8 +460,8 @@ impl Link {
     }
 
     /// Compute the delivery of a packet whose transmission ends at `leaves`. `None`: the packet is reordered and
-    /// already on the wire. `arrived` is its arrival at the link, `offered` the time at which it was offered to the
-    /// wire.
+    /// already on the wire. `arrived` is its arrival time at the link, `offered` the time at which it was offered to
+    /// the wire.
     #[inline]
     fn send(
         &mut self,
@@ -512,7 +512,7 @@ impl Link {
         None
     }
 
-    /// Start of a transmission that may begin at `earliest` or later.
+    /// Start of a transmission that may begin no earlier than `earliest`.
     #[inline]
     fn start_of(&self, earliest: Time) -> Time {
         let outages = self.extras().and_then(|extras| extras.outages.as_ref());

@@ -1,10 +1,10 @@
 //! Jitter of Linux netem: drawn around the delay from a distribution, with netem's correlation. Packets overtake each
 //! other as in netem's queue, which is ordered by the time of delivery; behind a rate they keep their order.
 //!
-//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), in our words. Tables with 4,096 entries
+//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), paraphrased. Tables with 4,096 entries
 //! in units of 1/8192 of the deviation, netem's format, are computed from the distributions' formulas; iproute2's
 //! files are not used (decision 0065). Differs: the random numbers come from one of our streams. With a rate, netem
-//! delays packets before it transmits them, a link afterwards.
+//! delays packets before it transmits them; a link here delays them afterwards.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -15,22 +15,23 @@ use ackclock_core::{choice, table, Span, Stream, Time};
 use crate::pool::PacketId;
 
 table! {
-    /// Jitter as Linux netem has it (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn around the link's `delay`.
-    /// It is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a capacity they keep their order.
-    /// For overtaking behind a rate, put the jitter on a link of its own, e.g. `egress`.
+    /// Jitter of Linux netem (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn
+    /// around the link's `delay`.
+    /// The delay is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a
+    /// capacity they keep their order. For overtaking behind a rate, put the jitter on a separate link, e.g. `egress`.
     pub struct NetemJitter "netem-jitter" {
         /// Deviation: half the range of "uniform", the unit of the other distributions.
         deviation: Span = DURATION;
         /// Distribution. "normal": cut off at 4 deviations. "pareto": shape 3, moved by its mean; most packets are early, few are late by up to
         /// 4 deviations. "paretonormal": a quarter of "normal" and three quarters of "pareto".
         distribution: Shape = Shape::TAKES, Shape::Uniform;
-        /// Correlation of successive draws of netem's generator. As in Linux, it acts on numbers that are then taken modulo the range, so that
-        /// little of it remains in the delays.
+        /// Correlation of successive draws of netem's generator. As in Linux, it applies to numbers that are then taken
+        /// modulo the range, so the delays themselves are only weakly correlated.
         correlation: f64 = Takes::Share, 0.0;
     }
 }
 
-/// Distributions of netem.
+/// netem's distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Uniform over the range.
@@ -111,7 +112,7 @@ impl NetemJitter {
     }
 }
 
-/// State of the jitter.
+/// Jitter state.
 #[derive(Clone)]
 pub(crate) struct Drawn {
     deviation: u64,
@@ -146,7 +147,7 @@ impl Drawn {
         self.order.is_some()
     }
 
-    /// Return the delivery time of a packet whose transmission ends at `leaves` and that would be delivered at
+    /// Return the delivery time of a packet whose transmission ends at `leaves` and which would be delivered at
     /// `undisturbed`.
     pub(crate) fn apply(&mut self, leaves: Time, undisturbed: Time) -> Time {
         let moved = undisturbed.0 as i128 + self.offset() as i128;
@@ -160,10 +161,10 @@ impl Drawn {
         self.latest
     }
 
-    /// Insert a packet in order of delivery among the `waiting` ones. Returns its predecessor, if any.
+    /// Insert a packet into `waiting`, in order of delivery. Returns its predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
-        let gone = order.len() - waiting as usize; // packets delivered since
+        let gone = order.len() - waiting as usize; // packets delivered in the meantime
         order.drain(..gone);
         let at = order.partition_point(|&(due, _)| due <= delivery);
         order.insert(at, (delivery, id));
@@ -239,7 +240,7 @@ mod tests {
         for (shape, mean, deviation) in [
             (Shape::Uniform, 0.0, 0.5774),
             (Shape::Normal, 0.0, 1.0),
-            // moments with values cut off at 4 deviations: 1 in 91 of the Pareto distribution lies beyond
+            // moments with values cut off at 4 deviations: 1 in 91 draws of the Pareto distribution exceeds them
             (Shape::Pareto, -0.0329, 0.8209),
             (Shape::Paretonormal, -0.0247, 0.8692),
         ] {

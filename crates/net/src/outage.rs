@@ -1,17 +1,17 @@
-//! Outages: a link starts no transmission for a random time, once or repeatedly, as radio links do at a hand-over,
-//! and satellite paths, which change every 15 s (the gaps of a low orbit are under 100 ms). Packets in flight are
-//! still delivered, as is a packet whose transmission has begun. Waiting packets are sent afterwards, in order,
+//! Outages: a link starts no transmission for a random time, once or repeatedly, as on radio links during a
+//! hand-over, or on low-orbit satellite paths, which change every 15 s (with gaps under 100 ms). Packets in flight
+//! are still delivered, as is a packet whose transmission has begun. Waiting packets are sent afterwards, in order,
 //! unless the queue's limit refuses them. With `arrivals = "lost"`, packets that arrive during the outage are lost.
 
 use ackclock_core::schema::{Takes, Unit, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{choice, table, Distribution, Span, Stream, Time};
 
 table! {
-    /// The link starts no transmission for a while, once or repeatedly.
+    /// A period, single or repeated, during which the link starts no transmission.
     pub struct Outage "outage" {
         /// Start of the first outage.
         at: Span = DURATION_OR_ZERO;
-        /// Time from the start of one outage to the start of the next. Default: there is one outage only.
+        /// Time from the start of one outage to the start of the next. Default: there is only one outage.
         every: Option<Span> = DURATION;
         /// Instead of `every`: time from the end of one outage to the start of the next, a duration or a distribution of durations.
         apart: Option<Distribution> = Takes::DrawnOr(Unit::Duration, 0);
@@ -71,12 +71,12 @@ impl Outages {
         self.lost && self.here.over(now) > now
     }
 
-    /// Start of a transmission that may begin at `earliest` or later. `earliest` must not decrease from call to call.
+    /// Start of a transmission that may begin no earlier than `earliest`, which must not decrease from call to call.
     pub(crate) fn start(&mut self, earliest: Time) -> Time {
         self.there.over(earliest)
     }
 
-    /// Form of [`Outages::start`] that does not change the state, for a planned transmission.
+    /// Variant of [`Outages::start`] that does not change the state, for a planned transmission.
     pub(crate) fn start_at(&self, earliest: Time) -> Time {
         match earliest < self.there.from {
             true => earliest,
@@ -122,7 +122,7 @@ impl Walk {
             return;
         }
         let lasts = drawn(&self.lasts, &mut self.stream);
-        // at least a nanosecond of each period remains, so that time advances
+        // leave at least one nanosecond of each period, so that time advances
         self.until = self.from + self.every.map_or(lasts, |every| lasts.min(every - Span(1)));
     }
 }
@@ -133,7 +133,7 @@ fn drawn(from: &Distribution, stream: &mut Stream) -> Span {
 
 /// Maximum length of an outage, s: one hour.
 const LONGEST_S: f64 = 3600.0;
-/// Minimum mean time between outages, s: the outages of a long pause are visited one by one.
+/// Minimum mean time between outages, s. The outages of a long pause are stepped through one by one.
 const LEAST_APART_S: f64 = 1e-6;
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!([always.start(Time(0)).0, always.start(Time(100)).0], [99, 199]);
     }
 
-    /// Departures of ten packets of 1 us each that arrive together at 5 us; the outage lasts from 8 to 20 us.
+    /// Departures of ten packets that arrive together at 5 us and take 1 us each; the outage lasts from 8 to 20 us.
     fn through(queue: QueueConfig, arrivals: Arrivals) -> Vec<u64> {
         let config = LinkConfig {
             queue,

@@ -1,5 +1,5 @@
 //! The packets of a run, in one slab. A packet is written once, where it enters the network, and read where it leaves
-//! the network. Links pass on its number.
+//! the network. Links pass only its index.
 
 use std::ops::{Index, IndexMut};
 
@@ -29,7 +29,7 @@ impl PacketId {
     pub const MOST: u32 = 1 << 29;
 }
 
-/// Slab of packets. Free slots are reused, last freed first, while they are in the cache.
+/// Slab of packets. Free slots are reused, the most recently freed one first, while they are still in the cache.
 #[derive(Clone)]
 pub struct Pool {
     slots: Vec<Slot>,
@@ -173,7 +173,7 @@ impl IndexMut<PacketId> for Pool {
     }
 }
 
-/// Packets of the pool in delivery order, as a linked list.
+/// Pool packets in delivery order, as a linked list.
 #[derive(Clone)]
 pub(crate) struct Chain {
     head: u32,
@@ -255,7 +255,7 @@ impl Chain {
     }
 }
 
-/// Index of no packet: beyond every slot, so that one comparison detects it.
+/// Index that stands for no packet: beyond every slot, so that one comparison detects it.
 const NONE: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Queueing disciplines of Linux: netlink attributes and arguments of `tc`.
+//! Linux queueing disciplines: netlink attributes and `tc` arguments.
 //!
 //! Each queue of a scenario defines its kernel form once, in a function `qdisc` beside its `table!`. The guest of the
-//! linux backend passes the attributes to the kernel; `ackclock export` writes the arguments. Neither distinguishes
-//! disciplines.
+//! linux backend passes the attributes to the kernel; `ackclock export` writes the arguments. Neither needs to know
+//! the discipline.
 //!
 //! Attribute numbers are those of `include/uapi/linux/pkt_sched.h`.
 
@@ -14,32 +14,31 @@ use ackclock_core::Span;
 /// Limit, in packets, of a queue that never drops.
 pub const ENOUGH: u32 = 1_000_000;
 
-/// Bytes of a full frame with its Ethernet header, which the kernel's disciplines count.
+/// Bytes of a full frame with its Ethernet header, as counted by the kernel's disciplines.
 pub const FULL_FRAME: u32 = 1514;
 
 /// A kernel queueing discipline with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Qdisc {
     kind: &'static str,
-    /// First bytes of the options: a struct of the kernel.
+    /// First bytes of the options: a kernel struct.
     head: Vec<u8>,
     attributes: Vec<(u16, Vec<u8>)>,
     /// Whether the options are flagged as nested.
     nested: bool,
-    /// Whether the discipline is installed again when the run begins, because its clock runs while no packets are
-    /// sent.
+    /// Whether the discipline is reinstalled when the run begins, because its clock runs while no packets are sent.
     renews: bool,
     words: String,
 }
 
 impl Qdisc {
-    /// Return a discipline without options. `kind` is the kernel's name.
+    /// Return a discipline without options. `kind` is its name in the kernel.
     pub fn new(kind: &'static str) -> Qdisc {
         let words = kind.to_string();
         Qdisc { kind, head: Vec::new(), attributes: Vec::new(), nested: false, renews: false, words }
     }
 
-    /// Add an attribute, and its arguments of `tc`, in which `{}` stands for the value; "" if `tc` needs none.
+    /// Add an attribute with its `tc` arguments, in which `{}` stands for the value; "" if `tc` needs none.
     pub fn row<T: Number>(mut self, attribute: u16, value: T, words: &str) -> Qdisc {
         self.attributes.push((attribute, value.bytes()));
         self.says(&words.replace("{}", &value.text()))
@@ -58,7 +57,7 @@ impl Qdisc {
         self.row(attribute, on as u32, words[!on as usize])
     }
 
-    /// Add arguments of `tc` without an attribute. `{bits}` stands for the rate of the shaper above, bit/s.
+    /// Add `tc` arguments without an attribute. `{bits}` stands for the rate of the shaper above, bit/s.
     pub fn says(mut self, words: &str) -> Qdisc {
         if !words.is_empty() {
             self.words.push(' ');
@@ -85,13 +84,13 @@ impl Qdisc {
         self
     }
 
-    /// Set whether the discipline is installed again when the run begins.
+    /// Set whether the discipline is reinstalled when the run begins.
     pub fn renews(mut self, it_is_so: bool) -> Qdisc {
         self.renews = it_is_so;
         self
     }
 
-    /// Return plain values, for the guest's job and for `tc`.
+    /// Return the discipline as plain values, for the guest's job and for `tc`.
     pub fn value(&self) -> Value {
         let bytes = |bytes: &[u8]| Value::List(bytes.iter().map(|&byte| Value::Whole(byte.into())).collect());
         let attribute = |(number, value): &(u16, Vec<u8>)| {
@@ -108,7 +107,7 @@ impl Qdisc {
     }
 }
 
-/// Number that an attribute can contain.
+/// Number that can be the value of an attribute.
 pub trait Number {
     /// Bytes in the kernel's representation.
     fn bytes(&self) -> Vec<u8>;
@@ -158,7 +157,7 @@ pub struct Netem {
     pub corrupt: u32,
     /// Gilbert-Elliott model instead of `loss`: p, r, 1 - loss in the bad state, loss in the good state, in 2^-32.
     pub model: Option<[u32; 4]>,
-    /// Seed of the random losses.
+    /// Seed for random losses.
     pub seed: Option<u64>,
 }
 
@@ -235,7 +234,7 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// Refusal of a value of `key` that the kernel does not support.
+/// Error for a value of `key` that the kernel does not support.
 pub fn refused(key: &str, found: impl Display) -> Refusal {
     Refusal::new(found, "what the kernel's queueing disciplines can do").within(key)
 }

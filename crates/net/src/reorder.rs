@@ -1,4 +1,4 @@
-//! Reordering: a share of the packets is delayed, and the packets behind them overtake.
+//! Reordering: a fraction of the packets is delayed, so that later packets overtake them.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::{Takes, DURATION};
@@ -9,7 +9,7 @@ table! {
     pub struct Reorder "reorder" {
         /// Probability that a packet is held back.
         probability: f64 = Takes::Share;
-        /// How much later such a packet arrives.
+        /// Extra delay of a packet that is held back.
         extra_delay: Span = DURATION;
     }
 }

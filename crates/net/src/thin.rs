@@ -1,6 +1,6 @@
-//! Thinned ACKs: a new ACK replaces an older one of its connection that still waits in the queue, as modems and cable
-//! headends do when the return path is slow (RFC 3449 §5.2.1, ACK filtering). ACKs with more information than their
-//! number are kept: those with SACK blocks or other flags, duplicates, and those that shrink the window.
+//! Thinned ACKs: a new ACK replaces an older one of the same connection that is still queued, as modems and cable
+//! headends do when the return path is slow (RFC 3449 §5.2.1, ACK filtering). ACKs that carry more than an ACK number
+//! are kept: those with SACK blocks or other flags, duplicates, and those that shrink the window.
 
 use ackclock_core::packet::{Class, Flags, Header, Segment};
 use ackclock_core::{Packet, Time};
@@ -22,13 +22,13 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// Return a thinner in which one ACK stands for up to `most` ACKs; `None` if ACKs replace no others.
+    /// Return a thinner in which one ACK stands for up to `most` ACKs; `None` if ACKs are never replaced.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }
 
-    /// Whether a packet that arrives now replaces a waiting one. If so, the packet at `id` is then the older one, to
-    /// be dropped.
+    /// Whether a packet that arrives now replaces a waiting one. If so, `id` afterwards refers to the older packet,
+    /// which must be dropped.
     pub(crate) fn replaces(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> bool {
         self.waiting.retain(|w| w.start > now);
         let Some(newer) = pure_ack(&pool[id]) else { return false };
@@ -86,7 +86,7 @@ mod tests {
         packet
     }
 
-    /// Offer ACKs together, behind a packet of 1 us. Returns the connection and number of those delivered.
+    /// Offer ACKs together, behind a packet that takes 1 us. Returns the connection and number of those delivered.
     fn left(most: u32, came: &[Packet]) -> Vec<(u32, u64)> {
         let config = LinkConfig { thin_acks: most, ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO) };
         let mut link = SoleLink::new(&config, 1);

@@ -1,7 +1,7 @@
-//! Transmission times without a division per packet, and sums with a single count per packet. Nearly all packets on a
-//! link are full segments and pure ACKs. A link therefore remembers the last three loads with their packet counts,
-//! two of them with transmission times, and computes its sums only when they are read. Most links of many flows never
-//! see a fourth load.
+//! Transmission times without a division per packet, and sums for which each packet increments a single counter.
+//! Nearly all packets on a link are full segments and pure ACKs. A link therefore remembers the last three loads with
+//! their packet counts, two of them with transmission times, and computes its sums only when they are read. Most
+//! links of many flows never see a fourth load.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};
@@ -18,7 +18,7 @@ pub(crate) struct Transmitter {
     others: Option<Box<Counted>>,
 }
 
-/// Number of packets of one load.
+/// Packet count for one load.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     load: Load,
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// Sums since the start of the run. A packet of several segments counts as that many packets.
+/// Sums since the start of the run. A multi-segment packet counts as that many packets.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counted {
     /// Packets offered, by class.
@@ -101,8 +101,8 @@ impl Transmitter {
         &mut self.recent[1]
     }
 
-    /// Make this load the most recent one. The third tally is added to the sums, unless it is of this load and can be
-    /// resumed.
+    /// Make this load the most recent one. The third tally is added to the sums, unless it is for this load and can
+    /// be resumed.
     #[cold]
     #[inline(never)]
     fn remember(&mut self, rate: &Rate, load: Load) {

@@ -10,9 +10,9 @@
 //! | N2 | Poisson with mean 12 with probability x, otherwise 0 |
 //! | delay, ms | N1 + 7.5 N2, minus r uniform in (0, 1) if N1 is at least 1 |
 //!
-//! The mean delay is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Order is kept,
+//! The mean delay is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Packets keep their order,
 //! so a late packet blocks those behind it, and on a busy link the delay is much longer: 86 ms on average for packets
-//! 1.2 ms apart. Poisson numbers are drawn by inversion with integer thresholds, so that results are equal on all
+//! 1.2 ms apart. Poisson numbers are drawn by inversion with integer thresholds, so that results are identical on all
 //! machines.
 
 use ackclock_core::rng::threshold;
@@ -23,8 +23,8 @@ table! {
     /// Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test.
     /// Packets keep their order, so a late packet delays those behind it.
     pub struct WifiJitter "wifi-jitter" {
-        /// Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more,
-        /// because a late packet holds them up.
+        /// Mean jitter drawn for one packet (J of the draft). Packets in close succession are delayed more, because a
+        /// late packet delays those behind it.
         mean: Span = Takes::Duration(1);
     }
 }
@@ -44,7 +44,7 @@ impl WifiJitter {
 const SHORT_MOST: usize = 21;
 const LONG_MOST: usize = 64;
 
-/// State of the jitter.
+/// Jitter state.
 #[derive(Clone)]
 pub(crate) struct Wifi {
     often: u64,
@@ -128,8 +128,8 @@ mod tests {
         WifiJitter { mean: Span(1) }.longest().0 as f64
     }
 
-    /// Delays of equally spaced packets: mean and 95th percentile in ms. The expected values were computed without
-    /// this code, from the formula and the rule that order is kept.
+    /// Delays of equally spaced packets: mean and 95th percentile in ms. The expected values were computed
+    /// independently of this code, from the formula and the rule that packets keep their order.
     #[test]
     fn a_late_packet_blocks_those_behind_it() {
         for (asked, gap_us, mean, p95) in [

@@ -1,6 +1,6 @@
-//! Packets between the start of their transmission and the far end: one chain in order of delivery, and a second
-//! chain for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing when it is
-//! off.
+//! Packets from the start of their transmission until they reach the far end: one chain in order of delivery, and a
+//! second chain for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing
+//! when it is off.
 //!
 //! A held-back packet is delayed by a constant beyond a delivery time that never decreases, so the second chain is
 //! also in order of delivery and no heap is needed.
@@ -17,13 +17,13 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Put a packet on the wire. `delivery` must not be before that of any packet pushed earlier.
+    /// Put a packet on the wire. `delivery` must not precede that of any packet pushed earlier.
     #[inline]
     pub(crate) fn push(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.in_order.push(pool, id, delivery, offered);
     }
 
-    /// Put a held-back packet on the wire. `delivery` must not be before that of any packet held back earlier.
+    /// Put a held-back packet on the wire. `delivery` must not precede that of any packet held back earlier.
     pub(crate) fn push_late(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.late.push(pool, id, delivery, offered);
     }
@@ -48,7 +48,7 @@ impl Wire {
         if self.late.is_empty() {
             return first;
         }
-        // At equal times the held-back packet precedes: it entered the link earlier.
+        // At equal times the held-back packet goes first: it entered the link earlier.
         let late = self.late.first(pool).unwrap_or(NOTHING);
         if late.0 <= first.0 {
             late
@@ -57,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// Packet with the earliest delivery. No packet may be held back.
+    /// Packet with the earliest delivery. Must not be called while any packet is held back.
     #[inline]
     pub(crate) fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
         debug_assert!(self.late.is_empty());

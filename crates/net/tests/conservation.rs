@@ -1,5 +1,5 @@
 //! Conservation for every combination of mechanisms, at every instant: arrivals = delivered + dropped + held. The
-//! counts equal the reports to the caller, and a run repeats bit for bit.
+//! counters match the reports to the caller, and a run repeats bit for bit.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Absent, Described, Place, Table, Takes, Value};
@@ -20,8 +20,8 @@ use ackclock_net::{
 };
 use proptest::prelude::*;
 
-/// Draw a queue of any kind that scenarios know, as described by its `table!`, with short times and small limits so
-/// that all states are reached. `None` if its rules refuse the draw.
+/// Draw a queue of any kind available to scenarios, as described by its `table!`, with short times and small limits
+/// so that all states are reached. `None` if its rules reject the draw.
 fn queue_of(table: &Table, draws: &[u64]) -> Option<QueueConfig> {
     let mut draws = draws.iter().copied().cycle();
     let mut next = || draws.next().expect("invariant: endless");

@@ -1,5 +1,4 @@
-//! Tests of links and queues through their public interface, in one program: each program would be linked with the
-//! whole engine.
+//! Tests of links and queues through their public interface, in one binary: every test binary links the whole engine.
 
 mod conservation;
 mod oracle;

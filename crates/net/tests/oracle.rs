@@ -1,5 +1,5 @@
-//! FIFO links against a slow, obvious queue that is simulated event by event: equal fates, deliveries at the same
-//! nanosecond, and equal sums. CoDel with a target that is never exceeded also behaves as a FIFO.
+//! FIFO links against a slow, obvious queue that is simulated event by event: identical fates, deliveries at the same
+//! nanosecond, and identical sums. CoDel with a target that is never exceeded also behaves as a FIFO.
 
 use std::collections::VecDeque;
 
@@ -82,7 +82,7 @@ impl Oracle {
         }
     }
 
-    /// Whether a packet is handed on when its transmission starts.
+    /// Whether a packet is forwarded when its transmission starts.
     fn hands_down(&self) -> bool {
         matches!(self.queue, QueueConfig::NetemLimit(_))
     }
@@ -147,7 +147,7 @@ fn rate() -> impl Strategy<Value = Rate> {
     ]
 }
 
-/// Gaps between arrivals, often zero and often equal to transmission times, with packet sizes.
+/// Inter-arrival gaps, often zero and often equal to transmission times, with packet sizes.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![Just(0), Just(66), Just(1514), 0u64..3000, 0u64..100_000];
     let bytes = prop_oneof![Just(1514u32), Just(66), Just(0), 1u32..1600];

@@ -2,7 +2,7 @@
 
 use ackclock_core::{HostPacing, Span};
 
-/// Frequency of the receiver's reports.
+/// How often the receiver sends reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feedback {
     /// Number of datagrams per report.
@@ -19,23 +19,24 @@ impl Default for Feedback {
     }
 }
 
-/// Settings of the transport of one flow. Those of the algorithm belong to its controller.
+/// Transport settings of one flow. Settings of the algorithm belong to its controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
     /// Payload of a full datagram, bytes.
     pub payload: u32,
-    /// The transport's own header, bytes.
+    /// Size of the transport's own header, bytes.
     pub header: u32,
-    /// Frequency of the receiver's reports.
+    /// How often the receiver sends reports.
     pub feedback: Feedback,
-    /// A datagram is considered lost when this many later ones were reported and it was not; at least 1.
+    /// Reordering tolerance: a datagram is considered lost once this many later ones have been reported and it has
+    /// not; at least 1.
     pub reordering: u32,
     /// How the sender catches up after late transmissions.
     pub pacer: HostPacing,
-    /// Whether unacknowledged data is sent again while there is no new data.
+    /// Whether unacknowledged data is retransmitted while there is no new data.
     pub fills_up: bool,
-    /// Whether the utility uses the rate that was set instead of the rate at which datagrams were sent, which ignores
-    /// stalls of the sender.
+    /// Whether the utility uses the rate that was set instead of the measured sending rate, so that sender stalls do
+    /// not affect it.
     pub nominal: bool,
     /// Maximum number of outstanding datagrams.
     pub window: u32,

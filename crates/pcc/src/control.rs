@@ -27,7 +27,7 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// Size of a full datagram's IP packet, bits.
+    /// IP packet size of a full datagram, bits.
     pub fn packet_bits(&self) -> f64 {
         self.packet_bytes as f64 * 8.0
     }
@@ -40,7 +40,7 @@ pub struct Plan {
     pub rate: f64,
     /// Minimum length: the interval ends with the first transmission at or after this time.
     pub length: Span,
-    /// Value returned with the result.
+    /// Value handed back to the controller with the interval's result.
     pub purpose: u32,
 }
 
@@ -51,25 +51,25 @@ pub trait RateControl {
     /// Plan the interval that begins now.
     fn begin(&mut self, path: &PathView) -> Plan;
 
-    /// Process the result of an interval, its utility, and the purpose with which it was planned. Return whether the
+    /// Process the result of an interval, its utility, and the purpose for which it was planned. Return whether the
     /// rate has changed, in which case the current interval ends at once.
     fn on_result(&mut self, measured: &Measured, utility: f64, purpose: u32) -> bool;
 
-    /// Rate of an interval that would begin now, bit/s.
+    /// Rate that an interval starting now would have, bit/s.
     fn rate(&self) -> f64;
 
-    /// State of the controller, for tables.
+    /// Controller state, for tables.
     fn state(&self) -> &'static str;
 }
 
-/// Effect of a result.
+/// Consequences of an interval's result.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
     /// Whether the rate has changed.
     pub changed: bool,
     /// Utility of the interval; NaN if it was not evaluated.
     pub utility: f64,
-    /// State of the controller before the result.
+    /// Controller state before the result.
     pub state: &'static str,
 }
 
@@ -131,7 +131,7 @@ impl Controller {
         Ok(Judged { changed, utility, state })
     }
 
-    /// Rate of an interval that would begin now, bit/s.
+    /// Rate that an interval starting now would have, bit/s.
     pub fn rate(&self) -> f64 {
         match &self.algorithm {
             Algorithm::Allegro(a) => a.rate(),
@@ -139,7 +139,7 @@ impl Controller {
         }
     }
 
-    /// State of the controller.
+    /// Controller state.
     pub fn state(&self) -> &'static str {
         match &self.algorithm {
             Algorithm::Allegro(a) => a.state(),
@@ -151,7 +151,7 @@ impl Controller {
 /// Return the length of an interval: the time of `packets` datagrams at `rate` or `rtts` RTTs, whichever is longer.
 fn length(rate: f64, packets: f64, packet_bits: f64, rtts: f64, rtt: Span) -> Span {
     let sending = packets * packet_bits * 1e9 / rate;
-    // minus half a spacing, so that rounding never adds a datagram
+    // minus half an inter-packet gap, so that rounding never adds a datagram
     let sending = sending - 0.5 * packet_bits * 1e9 / rate;
     Span(sending.max(rtts * rtt.0 as f64) as u64)
 }

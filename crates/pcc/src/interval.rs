@@ -1,8 +1,8 @@
-//! Monitor intervals: datagrams sent in a period, and their fate according to the reports.
+//! Monitor intervals: the datagrams sent in a period, and what the receiver reports about them.
 //!
-//! An interval begins and ends when a datagram is due, so that it contains a whole number of spacings. The measured
-//! rate then equals the rate that was set, without rounding to whole datagrams or to a host's ticks, unless the pacer
-//! did not catch up after late transmissions.
+//! An interval begins and ends when a datagram is due, so that it spans a whole number of inter-packet gaps. The
+//! measured rate then equals the rate that was set, without rounding to whole datagrams or to a host's ticks, unless
+//! the pacer did not catch up after late transmissions.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use ackclock_core::{Span, Time};
 /// A finished interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Number of the interval, counted from 0.
+    /// 0-based interval number.
     pub id: u32,
     /// Rate that was set, bit/s of IP packets.
     pub rate: f64,
@@ -19,17 +19,17 @@ pub struct Measured {
     pub start: Time,
     /// Time of the first transmission of the following interval.
     pub end: Time,
-    /// Time when the result was complete.
+    /// Time at which the result became complete.
     pub known: Time,
     /// Number of datagrams sent.
     pub sent: u32,
-    /// Number of these datagrams that were lost.
+    /// Number of datagrams lost.
     pub lost: u32,
-    /// IP bytes of these datagrams.
+    /// IP bytes of the datagrams sent.
     pub bytes: u64,
     /// Mean RTT, s; 0 without samples.
     pub rtt_mean: f64,
-    /// dRTT/dT by least squares over (time of transmission, RTT); 0 with fewer than two samples.
+    /// dRTT/dT by least squares over (transmission time, RTT); 0 with fewer than two samples.
     pub rtt_gradient: f64,
     /// Standard error of `rtt_gradient`.
     pub gradient_error: f64,
@@ -77,7 +77,7 @@ impl Measured {
     }
 }
 
-/// An interval some of whose datagrams are neither acknowledged nor lost.
+/// An interval in which some datagrams are neither acknowledged nor considered lost yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval {
     pub id: u32,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-/// A piece that was sent and is not yet cumulatively acknowledged.
+/// A piece that has been sent and is not yet cumulatively acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub len: u32,
@@ -122,7 +122,8 @@ impl Outgoing {
 /// Pieces at the receiver.
 #[derive(Clone, Default)]
 pub(crate) struct Incoming {
-    /// Length plus one of each piece that arrived, 0 for missing ones. The first piece of the ring is always missing.
+    /// Length plus one of each piece that has arrived, 0 for missing ones. The first piece of the ring is always
+    /// missing.
     ring: VecDeque<u32>,
     next: u64,
     bytes: u64,
@@ -140,7 +141,7 @@ impl Incoming {
         self.bytes
     }
 
-    /// Number of bytes received behind a gap.
+    /// Number of bytes received beyond a gap.
     pub fn behind_gaps(&self) -> u64 {
         self.ring.iter().map(|held| held.saturating_sub(1) as u64).sum()
     }
@@ -189,7 +190,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Oracle: the set of pieces that arrived.
+        /// Oracle: the set of pieces that have arrived.
         #[test]
         fn the_receiver_hands_over_what_is_in_order(arrivals in prop::collection::vec(0u64..40, 1..120)) {
             let (mut incoming, mut set) = (Incoming::default(), BTreeSet::new());

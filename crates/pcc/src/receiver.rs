@@ -53,7 +53,7 @@ impl Receiver {
         self.data.bytes()
     }
 
-    /// Received payload bytes, including those behind a gap.
+    /// Received payload bytes, including those beyond a gap.
     pub fn arrived(&self) -> u64 {
         self.data.bytes() + self.data.behind_gaps()
     }
@@ -79,7 +79,7 @@ impl Receiver {
         self.requests.has_failed()
     }
 
-    /// Number of data datagrams that arrived, and number of these that were duplicates.
+    /// Number of data datagrams that have arrived, and how many of them were duplicates.
     pub fn arrivals(&self) -> (u64, u64) {
         (self.arrivals, self.duplicates)
     }
@@ -210,7 +210,7 @@ fn keep(words: &mut [u64; REPORT_WORDS], n: u64) {
     }
 }
 
-/// Size of a report without UDP and IP headers, bytes: 16 of the transport's own header, then the cumulative number,
+/// Size of a report without UDP and IP headers, bytes: 16 for the transport's own header, then the cumulative number,
 /// the largest number and its neighbouring bits.
 const REPORT_BYTES: u32 = 32;
 
@@ -226,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: the set of datagram numbers that arrived.
+        /// Oracle: the set of datagram numbers that have arrived.
         #[test]
         fn reports_tell_what_arrived(steps in prop::collection::vec((0u64..320, any::<bool>()), 1..60)) {
             let mut receiver = Receiver::new(&Config::default());

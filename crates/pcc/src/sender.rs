@@ -21,7 +21,7 @@ use crate::request::{FIRST_WAIT, TRIES};
 pub struct Stats {
     /// Number of data datagrams sent, retransmissions included.
     pub sent: u64,
-    /// Payload bytes of these datagrams.
+    /// Payload bytes sent, retransmissions included.
     pub sent_bytes: u64,
     /// Number of data datagrams that were retransmissions.
     pub retransmissions: u64,
@@ -41,14 +41,14 @@ pub struct Stats {
     pub min_rtt: Span,
 }
 
-/// Row of the table of monitor intervals.
+/// Row of the monitor-interval table.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalRow {
-    /// Measurements of the interval.
+    /// Measurements made in the interval.
     pub measured: Measured,
     /// Utility of the interval; NaN if it was not evaluated.
     pub utility: f64,
-    /// State of the controller.
+    /// Controller state.
     pub state: &'static str,
 }
 
@@ -66,7 +66,7 @@ pub struct Sender {
     closing: bool,
     /// Whether the end of the stream has been sent.
     ended: bool,
-    /// Datagrams sent, from the oldest one whose fate is unknown.
+    /// Datagrams sent, from the oldest one that is neither acknowledged nor considered lost.
     ring: VecDeque<Sent>,
     base: u64,
     outstanding: u32,
@@ -79,7 +79,7 @@ pub struct Sender {
     last_due: Time,
     /// Whether there was nothing to send at the last scheduled departure.
     idle: bool,
-    /// Piece at which resending of unacknowledged data continues.
+    /// Piece at which the retransmission of unacknowledged data resumes.
     cursor: u64,
     connecting: bool,
     established: bool,
@@ -87,8 +87,8 @@ pub struct Sender {
     hello_tries: u32,
     /// Time at which the oldest outstanding datagram is considered lost or, while connecting, the hello is repeated.
     timeout: Time,
-    /// Datagrams below this number were considered lost after a timeout, unless reported before; and transmission time
-    /// of the last of them.
+    /// Number below which all unreported datagrams have been considered lost after a timeout, and the transmission
+    /// time of the last of them.
     given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,
@@ -146,7 +146,7 @@ impl Sender {
         }
     }
 
-    /// Start to connect: send a hello. Data follows when it is answered.
+    /// Start to connect: send a hello. Data follows once the hello has been answered.
     pub fn connect(&mut self, _now: Time) {
         self.connecting = true;
         self.hello_due = true;
@@ -154,7 +154,7 @@ impl Sender {
     /// Make `bytes` more bytes available.
     pub fn write(&mut self, now: Time, bytes: u64) {
         if now > self.due && !self.has_something() {
-            self.run_dry(); // no datagram was polled since the last one, whose spacing has passed
+            self.run_dry(); // no datagram has been polled since the last one, and the gap after it has passed
         }
         self.written = self.written.saturating_add(bytes);
     }
@@ -166,7 +166,7 @@ impl Sender {
     pub fn stop_writing(&mut self) {
         self.written = self.taken;
     }
-    /// End the stream after the written data.
+    /// End the stream after the data written so far.
     pub fn close(&mut self) {
         self.closing = true;
     }
@@ -198,7 +198,7 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
     }
-    /// Reason of the flow's failure: no answer, or an error in the utility function.
+    /// Reason for the flow's failure: no answer, or an error in the utility function.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -287,8 +287,8 @@ impl Sender {
         }
     }
 
-    /// Resume after an idle period in which everything sent was accounted for. The interval in which the data ran out
-    /// ended with its data. Its result is passed to the controller before the next interval is planned.
+    /// Resume after an idle period in which everything sent has been accounted for. The interval in which the data
+    /// ran out ended with its data, and its result is passed to the controller before the next interval is planned.
     #[inline(never)]
     fn resume(&mut self, now: Time) {
         if self.intervals.current().is_some_and(|interval| interval.limited) {
@@ -321,8 +321,8 @@ impl Sender {
             }
         } else if report.largest < self.given_up.0 {
             // The datagram arrived after all, and was sent no later than the last one considered lost, which gives a
-            // lower bound of its RTT. Without this sample, a path whose RTT rises beyond the timeout would never give
-            // one again, and all datagrams would be considered lost.
+            // lower bound on its RTT. Without this sample, a path whose RTT rises beyond the timeout would never
+            // yield a sample again, and all datagrams would be considered lost.
             self.smooth(now.since(self.given_up.1).saturating_sub(report.held));
         }
         if self.connecting {
@@ -397,8 +397,8 @@ impl Sender {
             }
         }
         if changed {
-            // end the current interval; a new one begins with the next datagram, one spacing of the new rate after the
-            // last
+            // end the current interval; a new one begins with the next datagram, one inter-packet gap at the new rate
+            // after the last
             self.interval_end = Time::ZERO;
             if !self.idle {
                 let apart = spacing(self.controller.rate(), self.config.packet_bytes());
@@ -427,7 +427,7 @@ impl Sender {
         stats.min_rtt = stats.min_rtt.min(rtt);
     }
 
-    /// Age at which an unreported datagram is considered lost.
+    /// Age beyond which an unreported datagram is considered lost.
     fn patience(&self) -> Span {
         (self.srtt + self.rttvar * 4).max(self.srtt * 2) + self.config.feedback.flush
     }
@@ -579,7 +579,7 @@ impl Sender {
     }
 }
 
-/// Spacing of datagrams of `bytes` at a rate, at least 1 ns.
+/// Inter-packet gap for datagrams of `bytes` at a rate, at least 1 ns.
 fn spacing(rate: f64, bytes: u32) -> Span {
     Span(((bytes as f64 * 8e9 / rate + 0.5) as u64).max(1))
 }

@@ -6,13 +6,13 @@
 
 use crate::interval::Measured;
 
-/// Utility function. An `Err` gives the reason why there is no value, and ends the run.
+/// Utility function. An `Err` says why there is no value, and ends the run.
 pub trait Utility: Send {
     /// Return the utility of the interval `now`; `before` is the previous interval.
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;
 }
 
-/// Required for copies of a whole world, which are refused if a user-defined utility is present.
+/// Needed to copy a whole world, which is refused if a user-defined utility is present.
 impl Clone for Box<dyn Utility> {
     fn clone(&self) -> Box<dyn Utility> {
         unreachable!("invariant: no world with a user's own utility is copied")
@@ -63,7 +63,7 @@ pub fn equilibrium_loss(senders: u32, alpha: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Parameters of the utilities of Vivace and Proteus; rates in Mbit/s, times in seconds.
+/// Utility parameters of Vivace and Proteus; rates in Mbit/s, times in seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gradient {
     /// t: exponent of the rate.
@@ -131,9 +131,9 @@ pub enum Kind {
     },
     /// Default of the authors' code: a sigmoid of 1 - RTT_prev / RTT instead of the ratio.
     Latency {
-        /// Steepness of the sigmoid of the loss.
+        /// Steepness of the loss sigmoid.
         alpha: f64,
-        /// Steepness of the sigmoid of the RTT.
+        /// Steepness of the RTT sigmoid.
         rtt_alpha: f64,
     },
     /// u = T (1 - L).
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(g.utility(100.0, 0.009, 0.0, 0.0), libm::pow(100.0, 0.9));
         assert_eq!(g.utility(100.0, -0.5, 0.0, 0.0), libm::pow(100.0, 0.9));
         assert!(g.utility(100.0, 0.02, 0.0, 0.0) < 0.0);
-        // NSDI 2018: with c = 11.35 a higher rate does not pay beyond 5 % of random loss (at 1 Mbit/s: x^t' = t)
+        // NSDI 2018: with c = 11.35 a higher rate does not pay off beyond 5 % random loss (at 1 Mbit/s: x^t' = t)
         let du = |x: f64, loss: f64| g.exponent * libm::pow(x, g.exponent - 1.0) - g.loss * loss;
         assert!(du(100.0, 0.049) > 0.0 && du(100.0, 0.051) < 0.0);
     }

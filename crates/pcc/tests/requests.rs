@@ -1,5 +1,5 @@
-//! Tests of a client at the receiving end of a path with an RTT of 30 ms and no rate limit. The client requests, the
-//! sender answers, and between answers there is nothing to send.
+//! Tests of a client at the receiving end of a path with a 30 ms RTT and no rate limit. The client sends requests,
+//! the sender answers them, and between answers there is nothing to send.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Path {
     flying: BTreeMap<(Time, u64), (bool, Datagram)>,
     number: u64,
     now: Time,
-    /// Numbers of the request transmissions that the path drops, from 0.
+    /// 0-based numbers of the request transmissions that the path drops.
     lost: Vec<u64>,
     /// Data datagrams with their transmission times.
     sent: Vec<(Time, Data)>,
@@ -89,7 +89,8 @@ impl Path {
         self.now = until;
     }
 
-    /// Request `times` times, once a second. The server answers each request with `bytes` as soon as it arrives.
+    /// Send a request once a second, `times` times. The server answers each request with `bytes` as soon as it
+    /// arrives.
     fn fetch(&mut self, times: u64, bytes: u64) {
         for k in 1..=times {
             self.receiver.ask(REQUEST);
@@ -137,7 +138,8 @@ fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
         for row in &rows {
             let measured = &row.measured;
             assert!(measured.limited && row.state == "starting" && measured.rate == first, "{measured:?}");
-            // an interval ends with its data, so its rate is the set rate regardless of the silence that follows
+            // an interval ends with its data, so the measured rate is the set rate regardless of the silence that
+            // follows
             assert!((measured.rate_mbps() * 1e6 / measured.rate - 1.0).abs() < 1e-6, "{measured:?}");
         }
         // no burst follows the silence

@@ -1,4 +1,4 @@
-//! Tests of datagrams without a report: only sufficiently old ones are considered lost.
+//! Tests of unreported datagrams: only those that are old enough are considered lost.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Stream, Time};
@@ -8,7 +8,7 @@ use ackclock_pcc::{Config, Controller, Receiver, Sender};
 
 const RTT: Span = Span::from_ms(30);
 
-/// A sender of about 10 packets per RTT, its receiver, and a path that drops datagrams by number.
+/// A sender that sends about 10 packets per RTT, its receiver, and a path that drops datagrams by number.
 struct Pair {
     sender: Sender,
     receiver: Receiver,
@@ -32,7 +32,7 @@ impl Pair {
         Pair { sender, receiver, forward: Vec::new(), back: Vec::new(), now: Time::ZERO, rtt: RTT }
     }
 
-    /// Run until `end` in steps of 10 us, passing the datagrams for whose number `passes` is true. Return the numbers
+    /// Run until `end` in 10 us steps, delivering the datagrams whose number satisfies `passes`. Return the numbers
     /// of the data sent.
     fn run(&mut self, end: Time, passes: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut sent = Vec::new();
@@ -110,7 +110,7 @@ fn a_path_whose_rtt_rises_tenfold_is_learnt_within_a_second() {
         pair.run(Time(ms * 1_000_000), |_| true);
         most = most.max(pair.sender.srtt());
     }
-    // intervals last several RTTs: far too long an SRTT would delay changes of the rate for as long
+    // intervals last several RTTs: an SRTT that is far too long would delay rate changes for as long
     assert!(most <= pair.rtt + Span::from_ms(1), "{most:?}");
     let (lost, acked) = (pair.sender.stats().lost, pair.sender.acked());
     assert!(lost > 0, "they were given up too early");

@@ -2,8 +2,9 @@
 //! C, L = max(0, 1 - C / sum x), no delay.
 //!
 //! Differs: for two senders the model has more than one stable state. At sum x = C, where loss begins, a higher rate
-//! lowers the utility of a sender whose share exceeds g(0) / -g'(0) = 37.4 %, with u = x g(L). Every split between 37.4
-//! and 62.6 % is therefore stable. With three or more senders the stable state has losses and is unique.
+//! lowers the utility of a sender whose fraction of the capacity exceeds g(0) / -g'(0) = 37.4 %, with u = x g(L). Every
+//! split between 37.4 and 62.6 % is therefore stable. With three or more senders the stable state has losses and is
+//! unique.
 
 use ackclock_core::{Span, Stream, Time};
 use ackclock_pcc::control::{Allegro, AllegroParams, PathView, RateControl};
@@ -43,7 +44,7 @@ fn best_response(rates: &[f64], i: usize, alpha: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Share of the capacity above which a sender does not gain by causing loss.
+/// Fraction of the capacity above which a sender gains nothing by causing loss.
 fn least_stable_share() -> f64 {
     let h = 1e-7;
     let g = |loss: f64| safe(100.0, 0.05, 1.0, loss);
@@ -117,8 +118,8 @@ proptest! {
         }
     }
 
-    /// Allegro itself, with intervals played in turn and evaluated by the fluid model: the total is near capacity and
-    /// the rates converge.
+    /// Allegro itself, with intervals simulated in turn and evaluated by the fluid model: the total is near capacity
+    /// and the rates converge.
     #[test]
     fn allegro_converges_on_the_fluid_model(first in 2.0f64..108.0, seed in 0u64..1000) {
         let rtt = Span::from_ms(30);

@@ -15,7 +15,7 @@ use crate::interrupt::{wall_clock, Interrupt, PyStop};
 use crate::tables::PyTables;
 
 /// Read a capture: `connections` with one row per direction of each connection, `packets` of the requested
-/// connection, and figures on the file. `progress` is called from time to time with the number of bytes read.
+/// connection, and statistics on the file. `progress` is called from time to time with the number of bytes read.
 #[pyfunction]
 #[pyo3(signature = (path, connection = None, most_packets = 10_000_000, progress = None, stop = None))]
 pub fn read_capture<'py>(

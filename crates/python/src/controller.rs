@@ -47,12 +47,12 @@ impl Failure {
 /// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
-/// Whether a failure was recorded.
+/// Whether a failure has been recorded.
 pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Return a maker of controllers of `class`, a Python class or a library, which record failures in `slot`.
+/// Return a factory for controllers of `class`, a Python class or a library, which record failures in `slot`.
 pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
     if let Ok(library) = class.bind(py).cast::<PyLibrary>() {
         return library.get().maker(slot);
@@ -130,7 +130,7 @@ impl PyWindow {
     }
 }
 
-/// Python form of a value of the contract.
+/// Python representation of a contract value.
 trait Shown {
     type Python;
     fn shown(&self, py: Python<'_>) -> PyResult<Self::Python>;
@@ -172,7 +172,7 @@ macro_rules! classes {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// Contents of one ACK; times in seconds.
+        /// Contents of an ACK; times in seconds.
         #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
         pub struct PyAck {
             $($(#[doc = $about])+ $field: <$type as Shown>::Python,)*
@@ -205,7 +205,7 @@ ackclock_cc::fields!(classes);
 /// Methods of an object by hook, bound once. A lookup by name at each call would cost as much as the call itself.
 type Methods = [Option<Py<PyAny>>; HOOKS.len()];
 
-/// Number of original arguments of hooks that gained arguments later. Older methods are called without the new ones.
+/// Original number of arguments of each hook that later gained some. Older methods are called without the new ones.
 const AT_FIRST: &[(Hook, usize)] = &[(Hook::on_tx_start, 3)];
 
 /// Python object whose methods are hooks.
@@ -234,8 +234,8 @@ fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     }
 }
 
-/// Return the needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numbers by
-/// their names.
+/// Return the needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numeric needs
+/// by name.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -262,7 +262,7 @@ macro_rules! wanted {
 ackclock_cc::needs!(wanted);
 
 /// Create a controller of `class`. If that fails, the failure is recorded and this controller and all later ones do
-/// nothing, because their hooks might also never return.
+/// nothing, because their hooks, too, might never return.
 fn made(class: &Py<PyAny>, slot: &Slot) -> Own<PyBridge> {
     Python::attach(|py| {
         let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
@@ -429,7 +429,7 @@ impl Bridge for PyBridge {
         });
     }
 
-    /// Copy the object by its method `copy`, or else by `copy.deepcopy`.
+    /// Copy the object with its `copy` method, or else with `copy.deepcopy`.
     fn copied(&self) -> Result<PyBridge, String> {
         let object = self.object.as_ref().ok_or("found none")?;
         let _call = calls::enter(&self.class, "copy", self.last);
@@ -447,7 +447,7 @@ impl Bridge for PyBridge {
     }
 }
 
-/// Refuse a coroutine or a generator. A hook with `async` or `yield` only creates one, which would never run.
+/// Reject a coroutine or a generator. A hook with `async` or `yield` only creates one, which would never run.
 pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
     if returned.is_none() || returned.is_instance_of::<PyFloat>() || returned.is_instance_of::<PyInt>() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Ends calls of the engine early: on Ctrl-C, for which the interpreter must be queried, and by a flag that other
-//! threads set.
+//! Ends engine calls early: on Ctrl-C, for which the interpreter must be queried, and by a flag that other threads
+//! set.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,7 @@ pub struct Interrupt {
     raised: Mutex<Option<PyErr>>,
 }
 
-/// Read the real time. Used only to limit how often Python is queried for signals, so no result depends on it.
+/// Read the wall clock. Used only to limit how often Python is queried for signals, so no result depends on it.
 #[allow(clippy::disallowed_methods, reason = "says when to ask Python for signals; no result depends on it")]
 pub fn wall_clock() -> Instant {
     Instant::now()
@@ -57,7 +57,7 @@ impl Interrupt {
         self.stop.is_set() || self.raised.lock().is_ok_and(|raised| raised.is_some())
     }
 
-    /// Form of [`Interrupt::came`] that also queries the interpreter, and then calls `tell`, if the last query was
+    /// Variant of [`Interrupt::came`] that also queries the interpreter, and then calls `tell`, if the last query was
     /// long enough ago.
     pub fn comes(&self, asked: &Cell<Instant>, tell: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
         if asked.get().elapsed() > EVERY {
@@ -71,7 +71,7 @@ impl Interrupt {
         self.came()
     }
 
-    /// Record an error of Python code.
+    /// Record an error raised by Python code.
     pub fn note(&self, outcome: PyResult<()>) {
         if let (Err(error), Ok(mut raised)) = (outcome, self.raised.lock()) {
             raised.get_or_insert(error);
@@ -111,7 +111,7 @@ impl Hooked {
         })
     }
 
-    /// Raise KeyboardInterrupt in each of these threads. CPython offers this only through a C function.
+    /// Raise KeyboardInterrupt in each of these threads. CPython offers this only through its C API.
     pub fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
         let idents = self.0.lock().map(|idents| idents.clone()).unwrap_or_default();
         if idents.is_empty() {
@@ -148,7 +148,7 @@ pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
     Ok(())
 }
 
-/// Let this process end when the thread that started it ends, on systems that support it.
+/// Make this process end when the thread that started it ends, on systems that support this.
 #[pyfunction]
 #[allow(unsafe_code, reason = "a call of the system")]
 pub fn end_with_parent() {

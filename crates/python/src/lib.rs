@@ -88,7 +88,7 @@ pyo3::create_exception!(
     "A value that a scenario may not have: key, what was found, what is allowed."
 );
 
-/// Version of the engine.
+/// Engine version.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
@@ -145,8 +145,7 @@ fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Users' own classes of controllers and utility functions, by name. The place where a flow refers to one determines
-/// its kind.
+/// Users' own classes of controllers and utility functions, by name. The key that refers to one determines its kind.
 type Classes = BTreeMap<String, Py<PyAny>>;
 
 fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
@@ -231,10 +230,10 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
     Ok(Some(dict))
 }
 
-/// Make one run. With `pcap`, every packet selected by the scenario's `record.capture` is written to that file, at
+/// Execute one run. With `pcap`, every packet selected by the scenario's `record.capture` is written to that file, at
 /// most the first `snaplen` bytes of each. The run fails if it needs more than `memory` bytes, and ends with
-/// KeyboardInterrupt when `stop` is set. `progress` is called from time to time with the finished share of the
-/// duration. `shortcuts`: those used of the shortcuts that exist for speed alone.
+/// KeyboardInterrupt when `stop` is set. `progress` is called from time to time with the fraction of the run
+/// completed. `shortcuts`: the shortcuts to use; they affect only the speed.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None, progress = None, shortcuts = "all"))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -289,9 +288,9 @@ fn run<'py>(
 /// Tables to keep: name, and the columns unless all are kept.
 type Wanted = Vec<(String, Option<Vec<String>>)>;
 
-/// Make a list of runs (position in `scenarios`, seed) on the calling thread, and reduce them to metrics and to the
-/// named tables. After `budget_s` of CPU time, or when `stop` is set, the remaining runs are skipped and the returned
-/// lists are shorter. A run that needs more than `memory` bytes or more than `limit_s` of CPU time fails.
+/// Execute a list of runs (position in `scenarios`, seed) on the calling thread, and reduce them to metrics and to
+/// the named tables. After `budget_s` of CPU time, or when `stop` is set, the remaining runs are skipped and the
+/// returned lists are shorter. A run that needs more than `memory` bytes or more than `limit_s` of CPU time fails.
 #[pyfunction]
 #[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None, controllers = None, limit_s = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -349,7 +348,7 @@ fn run_each<'py>(
     Ok(dict)
 }
 
-/// Names of the shortcuts that exist for speed alone.
+/// Names of the shortcuts, which affect only the speed of a run.
 #[pyfunction]
 fn shortcuts() -> Vec<&'static str> {
     Shortcuts::names().collect()
@@ -363,14 +362,14 @@ fn estimate_capture(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
     guarded(py, || scenario.map(|scenario| ackclock_sim::estimate_capture(&scenario)))?.map_err(refusal)
 }
 
-/// Upper estimate of the memory of one run, bytes.
+/// Upper estimate of a run's memory, bytes.
 #[pyfunction]
 fn estimate_memory(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
     let scenario = scenario.scenario();
     guarded(py, || scenario.map(|scenario| ackclock_sim::estimate_memory(&scenario)))?.map_err(refusal)
 }
 
-/// Upper estimate of the CPU time of one run, seconds.
+/// Upper estimate of a run's CPU time, seconds.
 #[pyfunction]
 fn estimate_time(py: Python<'_>, scenario: Given<'_>) -> PyResult<f64> {
     let scenario = scenario.scenario();

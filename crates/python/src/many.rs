@@ -12,7 +12,7 @@ use crate::scenario::Given;
 use crate::tables::PyTables;
 use crate::{customs, failure_as_dict, guarded, refusal, Classes};
 
-/// Make one run per seed, on `threads` threads. `memory` and `stop` apply to each run as in [`crate::run`].
+/// Execute one run per seed, on `threads` threads. `memory` and `stop` apply to each run as in [`crate::run`].
 #[pyfunction]
 #[pyo3(signature = (scenario, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -40,7 +40,8 @@ pub fn run_batch<'py>(
     Ok(dict)
 }
 
-/// Make each of these runs (scenario and seed) in the same way. Returns the digest and the tables of each.
+/// Execute these runs, each given as a scenario and a seed, on `threads` threads. Returns the digest and the tables
+/// of each.
 #[pyfunction]
 #[pyo3(signature = (runs, threads, progress = None, controllers = None, memory = None, stop = None))]
 pub fn run_many<'py>(
@@ -68,7 +69,7 @@ pub fn run_many<'py>(
     Ok(dict)
 }
 
-/// Settings of many runs.
+/// Settings for many runs.
 struct Many {
     threads: usize,
     progress: Option<Py<PyAny>>,
@@ -76,7 +77,7 @@ struct Many {
     memory: Option<u64>,
 }
 
-/// Result of many runs.
+/// Results of many runs.
 enum Made<'py> {
     All(Vec<Output>),
     /// A user's controller failed.

@@ -40,7 +40,7 @@ impl PyLibrary {
         self.library.reads().collect()
     }
 
-    /// Name of the controller in messages.
+    /// Controller name in messages.
     #[getter]
     fn __name__(&self) -> &str {
         &self.file
@@ -48,7 +48,7 @@ impl PyLibrary {
 }
 
 impl PyLibrary {
-    /// Return a maker of the library's controllers, which record failures in `slot`.
+    /// Return a factory for the library's controllers, which record failures in `slot`.
     pub fn maker(&self, slot: &Slot) -> Maker {
         let (slot, class) = (slot.clone(), self.file.clone());
         let report = Arc::new(move |hook: &'static str, time: Time, said: String| {

@@ -10,8 +10,8 @@ use crate::interrupt::{Interrupt, PyStop};
 use crate::scenario::Given;
 use crate::{customs, failure_as_dict, guarded, refusal, tables, Classes};
 
-/// Adversary: the packets on which it decides, their fate, the delay (ns), the number of questions, the maximum
-/// number of answers that are yes, and the length of a burst.
+/// Adversary: the packets that it decides about, their fate, the delay (ns), the number of questions, the maximum
+/// number of yes answers, and the length of a burst.
 type Adversary = (String, String, u64, u32, Option<u32>, Option<u32>);
 
 fn rules((asks, fate, late_ns, first, most, burst): &Adversary) -> Result<Rules, Error> {
@@ -24,8 +24,8 @@ fn rules((asks, fate, late_ns, first, most, burst): &Adversary) -> Result<Rules,
     })
 }
 
-/// Return the reason for which worlds of a scenario cannot be copied (None if they can), and the number of tasks that
-/// its cases are split into.
+/// Return why worlds of a scenario cannot be copied (None if they can), and the number of tasks that its cases are
+/// split into.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, split, shared = true, controllers = None))]
 pub fn prove_tasks<'py>(
@@ -102,7 +102,7 @@ pub fn prove<'py>(
     }
 }
 
-/// Run one case from the beginning; with `whole`, to the end of the run.
+/// Run one case from the beginning; if `whole`, to the end of the run.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, answers, whole = false, controllers = None))]
 pub fn prove_case<'py>(

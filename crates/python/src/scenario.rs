@@ -22,10 +22,10 @@ fn wrong(refusals: Vec<Refusal>) -> Wrong {
     refusals.into_iter().map(|Refusal { key, found, allowed }| (key, found, allowed)).collect()
 }
 
-/// Maximum nesting of tables: deeper than any scenario. A Python value may contain itself.
+/// Maximum nesting of tables, deeper than in any scenario. Needed because a Python value may contain itself.
 const DEEPEST: usize = 100;
 
-/// Convert a Python value to the form of a scenario.
+/// Convert a Python value to a scenario value.
 pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     if deep > DEEPEST {
         return Ok(Written::Nothing);
@@ -68,7 +68,7 @@ pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
 struct Found<'py>(Bound<'py, PyAny>);
 
 impl Found<'_> {
-    /// Call a method of Python. If it raises `ScenarioError`, return that as a refusal.
+    /// Call a method of Python. If it raises `ScenarioError`, return it as an error.
     fn ask<T>(
         &self,
         call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
@@ -113,7 +113,7 @@ pub struct PyTrace(Arc<[u32]>);
 
 #[pymethods]
 impl PyTrace {
-    /// Read a trace from the bytes of a file. A refusal has the number of the line as its key.
+    /// Read a trace from the bytes of a file. The key of an error is the number of the invalid line.
     #[staticmethod]
     fn read(py: Python<'_>, data: &[u8]) -> PyResult<PyTrace> {
         let read = py.detach(|| ackclock_sim::read_trace(data));
@@ -127,7 +127,7 @@ impl PyTrace {
     }
 }
 
-/// Convert a refusal to Python's exception.
+/// Convert an error to Python's exception.
 pub fn raised(Refusal { key, found, allowed }: Refusal) -> PyErr {
     crate::Refusal::new_err((key, found, allowed))
 }
@@ -154,12 +154,12 @@ impl PyScenario {
         })
     }
 
-    /// Keys that were given, in the order of the tables.
+    /// Keys given, in the order of the tables.
     fn written<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         written_object(py, &self.written)
     }
 
-    /// Values in base units, without names for human readers.
+    /// Values in base units, without descriptive names.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         object(py, &self.compiled.canonical())
     }
@@ -246,8 +246,8 @@ pub fn read_table<'py>(
     Ok((wrong(front.wrong), written_object(py, &given)?, object(py, &made)?))
 }
 
-/// Convert a value in base units to the form in which a scenario gives it. The key belongs to a table without a
-/// family, or to the table of kind `kind` in one.
+/// Convert a value in base units to its form in a scenario. The key belongs to a table without a family, or to the
+/// table of kind `kind` in one.
 #[pyfunction]
 pub fn shown<'py>(
     py: Python<'py>,
@@ -261,7 +261,7 @@ pub fn shown<'py>(
     object(py, &known.takes.shown(&based(&written(value, 0)?)))
 }
 
-/// Convert a value that Python gives in base units.
+/// Convert a value passed by Python in base units.
 pub fn based(written: &Written) -> Value {
     match written {
         Written::Flag(on) => Value::Flag(*on),
@@ -276,8 +276,8 @@ pub fn based(written: &Written) -> Value {
     }
 }
 
-/// Return the round-trip propagation delay (ns) of a path of a network, the rate of its bottleneck (bit/s), and its
-/// bandwidth-delay product in packets as numerator and denominator.
+/// Return three properties of a path of a network: round-trip propagation delay (ns), bottleneck rate (bit/s), and
+/// bandwidth-delay product in packets, as numerator and denominator.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn path_facts<'py>(

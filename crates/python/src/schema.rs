@@ -45,7 +45,7 @@ type ColumnLine = (&'static str, &'static str, &'static str, &'static str, &'sta
 pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
     let types = ackclock_sim::report::columns::types();
     let lines = ackclock_sim::report::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
-        // variables of controllers are floats; that run has none
+        // controller variables, which are floats, are missing from `types`
         let kinds = types.iter().map(|(_, kind)| *kind).chain(std::iter::repeat("f8"));
         let columns = table.columns.iter().zip(kinds);
         let line = |(column, kind): (&ackclock_sim::tables::columns::ColumnAbout, _)| {

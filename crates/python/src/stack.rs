@@ -27,13 +27,13 @@ mod there {
         ackclock_stack::loaded().into_iter().map(listed).collect()
     }
 
-    /// Names of the checks of a stack, with one line about each.
+    /// Names of a stack's checks, with one line about each.
     #[pyfunction]
     pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
         ackclock_stack::check::CHECKS.to_vec()
     }
 
-    /// Run one check of a loaded stack. Returns whether it passed, and the measurement or the error.
+    /// Run one check on a loaded stack. Returns whether it passed, and the measurement or the error.
     #[pyfunction]
     pub fn check_stack(
         py: Python<'_>,
@@ -63,7 +63,7 @@ mod there {
     const NONE: &str =
         "found an engine that was built without stacks of others; allowed: one with the feature `stack`";
 
-    /// Refuse every library: this engine was built without stacks.
+    /// Reject every library: this engine was built without stacks.
     #[pyfunction]
     pub fn load_stack(_file: PathBuf) -> PyResult<(String, String, Vec<String>)> {
         Err(PyValueError::new_err(NONE))
@@ -81,7 +81,7 @@ mod there {
         Vec::new()
     }
 
-    /// Refuse every check: this engine was built without stacks.
+    /// Reject every check: this engine was built without stacks.
     #[pyfunction]
     pub fn check_stack(
         _name: &str,

@@ -1,4 +1,4 @@
-//! Runs in steps, many in parallel: each thread owns some of the runs and advances them by a step on request.
+//! Stepwise runs, many in parallel: each thread owns some of the runs and advances them by one step on request.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -34,7 +34,7 @@ enum Answer {
     Failed(String),
 }
 
-/// Settings of all runs.
+/// Settings shared by all runs.
 #[derive(Clone)]
 struct Plan {
     runs: usize,
@@ -48,7 +48,7 @@ struct Plan {
 struct Crew {
     plan: Plan,
     number: usize,
-    /// Slots of runs; each run with a flag for whether it has finished.
+    /// Run slots; each run with a flag for whether it has finished.
     runs: Vec<Option<(Steered, bool)>>,
 }
 

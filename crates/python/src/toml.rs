@@ -5,7 +5,7 @@ use ackclock_schema::Written;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Position of a text: line, column and length.
+/// Position in a text: line, column and length.
 type Place = (usize, usize, usize);
 
 fn place(position: Position) -> Place {
@@ -13,7 +13,7 @@ fn place(position: Position) -> Place {
 }
 
 /// Read a TOML text. Returns its contents and, for each dotted key, the positions of its name and value; or the
-/// position and reason of an error.
+/// position of an error and its reason.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn read_toml<'py>(

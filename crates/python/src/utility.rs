@@ -1,5 +1,5 @@
-//! A user's utility function of PCC written in Python. It takes the current and the previous interval and returns a
-//! number. The first failure, an exception or a result that is no number, is stored and ends the run.
+//! A user's PCC utility function written in Python. It takes the current and the previous interval and returns a
+//! number. The first failure, an exception or a result that is not a number, is stored and ends the run.
 
 use ackclock_pcc::{Measured, Utility};
 use ackclock_sim::transport::UtilityMaker;
@@ -49,7 +49,7 @@ impl PyInterval {
     }
 }
 
-/// Return a maker of utilities that call `function` and record failures in `slot`.
+/// Return a factory for utilities that call `function` and record failures in `slot`.
 pub fn maker(py: Python<'_>, name: &str, function: &Py<PyAny>, slot: &Slot) -> UtilityMaker {
     let (name, function, slot) = (name.to_string(), function.clone_ref(py), slot.clone());
     std::sync::Arc::new(move || {

@@ -23,15 +23,15 @@ mod asked;
 #[cfg(test)]
 mod tests;
 
-/// State of one end.
+/// One end of a flow.
 pub struct End {
     clock: Clock,
     side: Side,
     endpoint: Endpoint,
     connection: Option<Box<(ConnectionHandle, Connection)>>,
-    /// Settings with which a client connects; `None` for a server.
+    /// Client configuration; `None` for a server.
     client: Option<ClientConfig>,
-    /// Type of a client's stream: unidirectional or bidirectional.
+    /// Stream type of a client: unidirectional or bidirectional.
     dir: Dir,
     carried: Carried,
     log: Arc<Log>,
@@ -45,21 +45,21 @@ pub struct End {
     written: u64,
     /// The stack currently accepts no more data.
     blocked: bool,
-    /// The stream is finished once everything is written.
+    /// The stream is to be finished once everything has been written.
     closes: bool,
     has_finished: bool,
-    /// Whether the peer has everything, or no more data will be sent.
+    /// Whether the peer has received everything, or no more data will be sent.
     is_through: bool,
     received: u64,
     peer_finished: bool,
     is_established: bool,
     failure: Option<Failure>,
-    /// Number of datagrams sent, number of these with stream data, and number of frames with stream data.
+    /// Datagrams sent, datagrams with stream data, and frames with stream data.
     number: u64,
     pieces: u64,
     frames: u64,
     deadline: Time,
-    /// Rows of the trace, if it is kept.
+    /// Trace rows, if a trace is kept.
     trace: Option<Vec<Row>>,
 }
 
@@ -70,8 +70,8 @@ const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
 impl End {
-    /// Create an end that opens the connection or waits for it. Its random numbers come from `stream`. A client sends
-    /// data `one_way`, or the server answers on the same stream.
+    /// Create an end that opens the connection or waits for it. Its random numbers come from `stream`. With `one_way`
+    /// only the client sends data; otherwise the server answers on the same stream.
     pub fn new(
         recipe: &Recipe,
         opens: bool,
@@ -188,7 +188,7 @@ impl End {
     fn lose(&mut self, reason: &ConnectionError) {
         let failure = match reason {
             ConnectionError::LocallyClosed => return,
-            // the peer's application has all that it needs, or sends no more
+            // the peer's application has received everything it needs, or sends no more
             ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
                 (self.peer_finished, self.is_through) = (true, true);
                 return;

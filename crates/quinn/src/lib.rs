@@ -19,8 +19,8 @@ pub use end::End;
 pub use registry::{build, Entry, Recipe, ENTRIES, REGISTRY};
 pub use seal::Clock;
 
-/// Releases on which the behaviour of a flow depends: the stack, and the source of its random numbers. The list is part
-/// of the engine's build identity, which identifies stored runs.
+/// Versions of the crates that determine a flow's behaviour: the stack, and the source of its random numbers. The list
+/// is part of the engine's build identity, which identifies stored runs.
 pub const RELEASES: &[(&str, &str)] =
     &[("quinn-proto", "0.11.19"), ("rand", "0.10.3"), ("chacha20", "0.10.2"), ("rustc-hash", "2.1.3")];
 

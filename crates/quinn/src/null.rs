@@ -1,6 +1,6 @@
 //! Cryptography without secrets: nothing is encrypted, but messages have the sizes of TLS 1.3, and every packet carries
-//! a tag of 16 bytes with the key and the packet number. A packet opened with the wrong key is therefore rejected, as
-//! with real encryption.
+//! a 16-byte tag that contains the key and the packet number. A packet opened with the wrong key is therefore rejected,
+//! as with real encryption.
 
 use std::any::Any;
 use std::io::Cursor;
@@ -36,7 +36,7 @@ impl Default for Sizes {
     }
 }
 
-/// Client and server configuration, and the key of tokens.
+/// Client and server configuration, and the token key.
 #[derive(Debug)]
 pub(crate) struct Null(pub Sizes);
 
@@ -304,7 +304,7 @@ impl ServerConfig for Null {
     }
 }
 
-/// Signs the tokens of stateless resets, which must differ between connection IDs.
+/// Signs stateless reset tokens, which must differ between connection IDs.
 pub(crate) struct ResetKey;
 
 impl HmacKey for ResetKey {
@@ -331,7 +331,7 @@ impl HmacKey for ResetKey {
     }
 }
 
-/// Leaves tokens unencrypted, with the size of sealed ones.
+/// Leaves tokens unencrypted, but as large as sealed ones.
 pub(crate) struct TokenKey;
 
 impl HandshakeTokenKey for TokenKey {

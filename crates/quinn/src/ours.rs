@@ -23,7 +23,7 @@ use crate::seal::Clock;
 /// Minimum window after a reduction, segments.
 const LEAST: u32 = 2;
 
-/// Factory of the controllers.
+/// Controller factory.
 pub(crate) struct Ours {
     pub recipe: Recipe,
     pub start: SlowStartConfig,
@@ -53,7 +53,7 @@ struct Inside {
     /// Time of the last reduction; data sent before it does not cause another one.
     reduced_at: Option<Time>,
     heard: Heard,
-    /// State in a mutex only because the stack's trait requires `Sync`; it is not shared.
+    /// State, in a mutex only because the stack's trait requires `Sync`; it is not shared.
     state: Mutex<State>,
 }
 
@@ -69,7 +69,7 @@ struct State {
 struct Heard {
     packets: u32,
     bytes: u64,
-    /// Bytes of these packets that were sent after the last reduction.
+    /// Bytes of the covered packets that were sent after the last reduction.
     fresh: u64,
     rtt: Option<Span>,
     srtt: Span,
@@ -108,7 +108,7 @@ impl Inside {
         u32::try_from(bytes / self.mtu).unwrap_or(u32::MAX)
     }
 
-    /// Copy the window to the values that the stack reads.
+    /// Refresh the values exposed to the stack from the current window.
     fn show(&mut self) {
         let window = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
         self.window = u64::from(window.cwnd.max(LEAST)) * self.mtu;
@@ -221,7 +221,7 @@ impl Controller for Inside {
         self.show();
     }
 
-    /// The window in bytes does not change.
+    /// Keep the window in bytes unchanged by scaling the number of segments.
     fn on_mtu_update(&mut self, new_mtu: u16) {
         let (before, mtu) = (std::mem::replace(&mut self.mtu, u64::from(new_mtu)), u64::from(new_mtu));
         let window = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;

@@ -1,4 +1,4 @@
-//! Names of the stack's controllers, and the settings of the stack.
+//! Names of the stack's controllers, and the stack's settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::ours::Ours;
 use crate::seal::Clock;
 use crate::traced::{Log, Tracing};
 
-/// A controller by name.
+/// Registry entry of a controller.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Table of the options.
+    /// Option table.
     pub options: &'static Table,
     /// Default options.
     pub usual: fn() -> Value,
@@ -37,7 +37,7 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
-    /// Controller of this simulator, by its name.
+    /// A controller of this simulator, given by name.
     Ours(&'static str),
 }
 
@@ -83,33 +83,33 @@ pub const REGISTRY: &[(&str, &str)] = &{
 };
 
 table! {
-    /// Settings of the stack; the defaults are its own.
+    /// Settings of quinn's stack; the defaults are quinn's.
     struct QuinnOptions "quinn" {
-        /// congestion window at the start, bytes; default: the stack's, 12000
+        /// initial congestion window, bytes; default: the stack's, 12000
         initial_window: Option<u32> = Takes::Whole(2400, 10_000_000);
-        /// look for a larger packet size than 1200 bytes; if false, packets have `mtu` bytes from the start
+        /// search for a packet size above 1200 bytes; if false, packets have `mtu` bytes from the start
         mtu_discovery: bool = FLAG, true;
-        /// largest payload of a datagram, bytes
+        /// maximum payload of a datagram, bytes
         mtu: u32 = Takes::Whole(1200, 9000), 1452;
-        /// largest amount that a stream may be ahead of its reader, bytes
+        /// maximum amount of data by which a stream may be ahead of its reader, bytes
         receive_window: u32 = Takes::Whole(10_000, 1_000_000_000), 1_250_000;
-        /// largest amount that is sent and not acknowledged, bytes
+        /// maximum amount of unacknowledged data, bytes
         send_window: u32 = Takes::Whole(10_000, 1_000_000_000), 10_000_000;
         /// number of packets after which the receiver sends an ACK at once (draft ACK frequency); default: 2
         ack_every: Option<u32> = Takes::Whole(2, 1000);
-        /// RTT that is assumed before there is a sample, ms
+        /// RTT assumed before the first sample, ms
         initial_rtt_ms: u32 = Takes::Whole(1, 10_000), 333;
-        /// a connection ends when nothing has arrived for so long, s; 0: never
+        /// time without a received packet after which a connection is closed, s; 0: never
         idle_timeout_s: u32 = Takes::Whole(0, 100_000), 30;
-        /// a packet counts as lost when this many newer ones were acknowledged
+        /// number of newer packets acknowledged before a packet counts as lost
         packet_threshold: u32 = Takes::Whole(3, 1000), 3;
-        /// a packet counts as lost when a newer one was acknowledged and it is older than this many RTTs
+        /// age, in RTTs, beyond which a packet counts as lost once a newer one was acknowledged
         time_threshold: f64 = Takes::Number(1.0, 10.0), 1.125;
-        /// size of the server's part of the handshake, mostly its certificates, bytes; beyond 3 times what the client
-        /// sent it takes another round trip
+        /// size of the server's part of the handshake, mostly certificates, bytes; more than three times the bytes sent
+        /// by the client require another round trip
         certificate: u32 = Takes::Whole(100, 50_000), 1000;
-        /// slow start of a controller of this simulator; default: that which comes with it. The stack's own controllers have none but
-        /// "classic"
+        /// slow start of a controller of this simulator; default: the controller's own. The stack's own controllers
+        /// support only "classic"
         slow_start: Option<Opening> = Opening::TAKES;
     }
 }
@@ -134,14 +134,14 @@ impl Opening {
     }
 }
 
-/// Set-up of both ends of a flow.
+/// Configuration of both ends of a flow.
 #[derive(Clone)]
 pub struct Recipe {
     options: Arc<QuinnOptions>,
     algorithm: Algorithm,
 }
 
-/// Return the recipe of a controller by name, or an error about the name or the options.
+/// Return the recipe for a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

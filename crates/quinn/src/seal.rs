@@ -26,7 +26,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Return a clock with another base, which must not change a run.
+    /// Return a clock with a different base; a run must not depend on the base.
     pub fn shifted(self, by: Span) -> Clock {
         Clock { base: self.base + Duration::from_nanos(by.0) }
     }

@@ -1,5 +1,5 @@
-//! A controller of the stack that records its inputs, because bytes in flight and single RTT samples are not otherwise
-//! visible.
+//! Wrapper of a stack controller that records its inputs, because bytes in flight and individual RTT samples are not
+//! visible otherwise.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use std::time::Instant;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
-/// Measurements of a controller. One thread writes and reads them, but the stack's interfaces require `Sync`.
+/// Measurements made by a controller. One thread writes and reads them, but the stack's interfaces require `Sync`.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub in_flight: AtomicU64,

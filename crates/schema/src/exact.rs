@@ -14,12 +14,12 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Create a whole number.
+    /// Create a fraction equal to a whole number.
     pub fn whole(n: u128) -> Exact {
         Exact { numerator: n.into(), denominator: 1.into() }
     }
 
-    /// Create a fraction of whole numbers.
+    /// Create a fraction from its numerator and denominator.
     pub fn ratio(numerator: u128, denominator: u128) -> Exact {
         Exact { numerator: numerator.into(), denominator: denominator.into() }
     }

@@ -1,5 +1,5 @@
-//! Conversion of a scenario as written into values in base units. Each key is read as its table defines. Every mistake
-//! is recorded with its dotted key. Rules on several keys are checked later, when all values have been read.
+//! Conversion of a scenario, as written, into values in base units. Each key is read as defined by its table. Every
+//! mistake is recorded with its dotted key. Rules on several keys are checked later, when all values have been read.
 //!
 //! Length: each kind of value that a key takes is read here, and none of them is long.
 
@@ -12,8 +12,8 @@ use crate::{Absent, Family, Key, Refusal, Table, Takes, Unit, Value, Written, MO
 pub use crate::draws::DISTRIBUTIONS;
 pub use crate::multiple::Multiple;
 
-/// External objects that a scenario refers to: traces, and user-defined controllers. They are stored on a disk, in a
-/// program or in a web page.
+/// External objects that a scenario refers to: traces, and user-defined controllers. They come from a disk, a program
+/// or a web page.
 pub trait Files {
     /// Return the number of transmission opportunities in each millisecond of a Mahimahi trace.
     fn trace(&self, name: &str) -> Result<Arc<[u32]>, Refusal>;
@@ -21,7 +21,7 @@ pub trait Files {
     fn controller(&self, name: &str, options: &Written) -> Result<String, Refusal>;
 }
 
-/// Implementation without any files.
+/// Implementation that has no files.
 pub struct NoFiles;
 
 impl Files for NoFiles {
@@ -34,7 +34,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Dimension in which the values of a distribution are written.
+/// Dimension of a distribution's values, as written.
 impl Unit {
     fn dimension(self) -> Option<&'static [&'static Dimension]> {
         match self {
@@ -48,11 +48,11 @@ impl Unit {
 
 const LIMITS: &[&Dimension] = &[&PACKETS, &SIZE, &BDP];
 const MULTIPLES: &[&Dimension] = &[&PACKETS, &BDP];
-/// Maximum absolute value of a controller's numeric option.
+/// Maximum absolute value of a numeric controller option.
 const MOST_OPTION: f64 = 1e15;
 const TAGGED: &str = "a table with a \"kind\"";
 
-/// State of the conversion of a scenario.
+/// State of the conversion.
 pub struct Front<'a> {
     /// Files that the scenario may refer to.
     pub files: &'a dyn Files,
@@ -92,7 +92,7 @@ impl<'a> Front<'a> {
         made
     }
 
-    /// Read a table: report unknown and missing keys first, then read each key. Refused keys are left out.
+    /// Read a table: report unknown and missing keys first, then read each key. Rejected keys are left out.
     pub fn table(&mut self, written: &Written, table: &'static Table, kinded: bool) -> Value {
         let Written::Table(given) = written else {
             self.refuse_as(quote(written), "a table");
@@ -135,7 +135,7 @@ impl<'a> Front<'a> {
         Value::Table(entries)
     }
 
-    /// Read a value; `None` if it is refused.
+    /// Read a value; `None` if it is rejected.
     #[allow(clippy::too_many_lines, reason = "a line for each thing that a key may take")]
     fn value(&mut self, written: &Written, takes: &Takes) -> Option<Value> {
         let checked = match *takes {
@@ -165,7 +165,7 @@ impl<'a> Front<'a> {
                 Some(text) => Ok(Value::Text(text.to_string())),
                 None => Err(Refusal::new(quote(written), one_of(&spelled(written), names))),
             },
-            // read in the unit of the distribution, once all keys are known
+            // read in the distribution's unit, once all keys are known
             Takes::Amount => Ok(Value::Flag(true)),
             Takes::Drawn(unit) => return self.drawn(written, unit, false),
             Takes::DrawnOr(unit, least) => return self.drawn_or(written, unit, least),
@@ -292,7 +292,7 @@ impl<'a> Front<'a> {
         Some(Value::Table(made))
     }
 
-    /// Refuse a value that is not a table where a single value or a distribution is allowed.
+    /// Reject a value that is not a table where a single value or a distribution is allowed.
     fn either(&mut self, read: Result<Value, Refusal>, written: &Written) -> Option<Value> {
         match read {
             Ok(value) => Some(value),
@@ -378,7 +378,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Return the table that was probably meant by the name of a kind or by a bare share, with its required keys.
+/// Return the table that was probably meant by a bare kind name or a bare probability, with its required keys.
 fn likely(written: &Written, family: &Family) -> Option<String> {
     let required = |table: &Table| -> Vec<(&'static str, Takes)> {
         let needed = table.keys().filter(|key| matches!((key.absent)(), Absent::Required));

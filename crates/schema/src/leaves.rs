@@ -1,4 +1,4 @@
-//! Elementary values of tables: numbers, texts, and lists of these.
+//! Elementary table values: numbers, strings, and lists of these.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,7 @@ pub enum Value {
     Table(Vec<(String, Value)>),
     /// Whole numbers, one for each millisecond of a trace.
     Counts(Arc<[u32]>),
-    /// Index of a multiple of the bandwidth-delay product, which is not known yet (`front`).
+    /// Index of a multiple of the bandwidth-delay product, while that product is unknown (`front`).
     Pending(usize),
 }
 
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// Return the entry `key` for modification, if this is a table that has it.
+    /// Return a mutable reference to the entry `key`, if this is a table that has it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -108,7 +108,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Description of a refused value.
+/// Description of a rejected value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Dotted key, relative to the table being read.
@@ -120,12 +120,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Create a refusal of the value itself.
+    /// Create a refusal that concerns the value itself.
     pub fn new(found: impl fmt::Display, allowed: impl fmt::Display) -> Refusal {
         Refusal { key: String::new(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// Return this refusal for a value under `key`.
+    /// Return this refusal with `key` prepended to its dotted key.
     pub fn within(mut self, key: impl fmt::Display) -> Refusal {
         self.key = if self.key.is_empty() { key.to_string() } else { format!("{key}.{}", self.key) };
         self
@@ -168,7 +168,7 @@ impl Key {
     }
 }
 
-/// Default of a key.
+/// Default value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Absent {
     /// The key must be given.
@@ -186,7 +186,7 @@ pub struct Table {
     pub kind: &'static str,
     /// Description of the table; lists show its first line.
     pub about: &'static str,
-    /// Keys of the table.
+    /// The table's keys.
     pub keys: &'static [Key],
     /// Keys that users look for here by mistake, and the key to use instead.
     pub elsewhere: &'static [(&'static [&'static str], &'static str)],
@@ -258,7 +258,7 @@ impl Table {
     }
 }
 
-/// Convert a doc comment to text: lines of a paragraph are joined, paragraphs are kept apart.
+/// Convert a doc comment to text: the lines of a paragraph are joined, and paragraphs are kept separate.
 fn joined(about: &str) -> String {
     let paragraphs = about.split("\n\n").map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "));
     paragraphs.filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n\n")
@@ -267,9 +267,9 @@ fn joined(about: &str) -> String {
 /// Tables among which a `kind` selects.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Name of the registry.
+    /// Registry name.
     pub name: &'static str,
-    /// Tables of the family.
+    /// The family's tables.
     pub tables: &'static [&'static Table],
 }
 
@@ -328,13 +328,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return the value of a table with only its kind given.
+/// Return the value of a table in which only the kind is given.
 pub fn usual<T: Described>(kind: &str) -> T {
     let table = Value::table([("kind", Value::Text(kind.to_string()))]);
     T::read(&table).expect("invariant: a kind whose keys all have defaults")
 }
 
-/// Return the default of a key in the form for Python.
+/// Return the default of a key as passed to Python.
 pub fn absent<T: Described>(default: Option<T>) -> Absent {
     absent_as(default.map(|value| value.write()))
 }
@@ -347,7 +347,7 @@ fn absent_as(default: Option<Value>) -> Absent {
     }
 }
 
-/// Limit of a queue.
+/// Queue limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// A number of packets.

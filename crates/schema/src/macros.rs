@@ -98,7 +98,7 @@ macro_rules! elsewhere_of {
     };
 }
 
-/// Default of a key of [`table!`](crate::table).
+/// Default of a [`table!`](crate::table) key.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! default_of {

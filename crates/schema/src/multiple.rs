@@ -9,9 +9,9 @@ use crate::{Refusal, Value, MOST_PACKETS};
 pub struct Multiple {
     /// Dotted key of the value.
     pub key: String,
-    /// Text of the value as written.
+    /// The value as written.
     pub written: String,
-    /// Factor of the bandwidth-delay product.
+    /// Factor by which the bandwidth-delay product is multiplied.
     pub number: Exact,
     /// Whether fractions of a packet are kept.
     pub mean: bool,

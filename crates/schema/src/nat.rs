@@ -1,5 +1,5 @@
 //! Natural numbers beyond 128 bits, for products of quantities before rounding. They need no allocation: a quantity has
-//! at most 36 digits and an exponent of two digits, and a bandwidth-delay product has two factors more.
+//! at most 36 digits and an exponent of two digits, and a bandwidth-delay product adds two more factors.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ const LIMBS: usize = 16;
 pub struct Nat {
     /// Limbs, least significant first.
     limbs: [u64; LIMBS],
-    /// Number of limbs up to the highest non-zero one.
+    /// Number of limbs up to the highest nonzero one.
     len: usize,
 }
 
@@ -81,7 +81,7 @@ impl Nat {
         Nat { limbs, len: LIMBS }.trimmed(self.len.max(other.len) + 1)
     }
 
-    /// Return the difference to a number that is not larger.
+    /// Return this number minus `other`, which must not be larger.
     fn minus(&self, other: &Nat) -> Nat {
         let (mut limbs, mut borrow) = (self.limbs, false);
         for (limb, &b) in limbs[..self.len].iter_mut().zip(&other.limbs) {

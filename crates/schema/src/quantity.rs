@@ -1,5 +1,5 @@
-//! Quantities with their unit written out: "1.2 Mbit/s", "25 ms", "64 KiB", "100 packets", "1.5 BDP", "1 %". A text is
-//! read exactly, as a fraction, and rounded once, to whole ns, bit/s, bytes or packets, or to the nearest `f64`.
+//! Quantities written with their unit: "1.2 Mbit/s", "25 ms", "64 KiB", "100 packets", "1.5 BDP", "1 %". A string is
+//! parsed exactly, as a fraction, and rounded once, to whole ns, bit/s, bytes or packets, or to the nearest `f64`.
 //!
 //! Length: units, reading and what was meant by a unit that there is not share their tables.
 
@@ -9,22 +9,22 @@ use crate::words::{general, nearest, quote, quoted};
 use crate::Written;
 use crate::{Refusal, LONGEST_NS, MOST_BPS, MOST_BYTES, MOST_PACKETS};
 
-/// Kind of a quantity.
+/// Kind of quantity.
 #[derive(Debug)]
 pub struct Dimension {
-    /// Name of the kind.
+    /// Name of this kind of quantity.
     pub name: &'static str,
     /// Name with an article, for messages.
     pub noun: &'static str,
     /// Units, each with its number of base units.
     pub units: &'static [(&'static str, u64)],
-    /// Example of a quantity, for messages.
+    /// Example, for messages.
     pub example: &'static str,
     /// Maximum, in base units.
     pub largest: u64,
     /// Maximum as text.
     pub shown: &'static str,
-    /// Whether fractions of a base unit are refused, as for packets; otherwise they are rounded, as for nanoseconds.
+    /// Whether fractions of a base unit are rejected, as for packets; otherwise they are rounded, as for nanoseconds.
     pub indivisible: bool,
 }
 
@@ -119,7 +119,7 @@ pub const SHARE: &str = "a number from 0 to 1 without quotes, or \"0 %\" to \"10
 pub struct Asked<'a> {
     /// Permitted dimensions.
     pub dimensions: &'a [&'static Dimension],
-    /// Whether zero is allowed. Negative values are always refused.
+    /// Whether zero is allowed. Negative values are always rejected.
     pub zero: bool,
     /// Whether fractions of a packet or byte are allowed, as in a mean.
     pub parts: bool,
@@ -142,7 +142,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Read a text as a quantity in base units, with its dimension.
+    /// Parse a string as a quantity in base units, with its dimension.
     pub fn parse(&self, text: &str) -> Result<(Exact, &'static Dimension), Refusal> {
         let shown = || quoted(text);
         let (number, unit) = match split(text) {
@@ -213,7 +213,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Read a probability: a number from 0 to 1, or a percentage as text.
+/// Read a probability: a number from 0 to 1, or a percentage as a string.
 pub fn share(value: &Written) -> Result<f64, Refusal> {
     let refused = |without| Refusal::new(format_args!("{}{without}", quote(value)), SHARE);
     match value {
@@ -236,7 +236,7 @@ pub fn share(value: &Written) -> Result<f64, Refusal> {
     }
 }
 
-/// A number in a text, without its unit: `figures` times 10 to the power of `power`.
+/// The number in a string, without its unit: `figures` times 10 to the power of `power`.
 #[derive(Clone, Copy, Debug)]
 struct Decimal {
     negative: bool,
@@ -274,8 +274,8 @@ fn spaces(text: &[u8]) -> usize {
     text.iter().take_while(|&&c| is_space(c)).count()
 }
 
-/// Split a text into a number and an optional unit. The unit begins where the text cannot continue the number, so `1.x`
-/// is 1 with the unit `.x`.
+/// Split a string into a number and an optional unit. The unit begins at the first character that cannot belong to the
+/// number, so `1.x` is 1 with the unit `.x`.
 fn split(text: &str) -> Option<(Decimal, Option<&str>)> {
     let bytes = text.as_bytes();
     let mut at = spaces(bytes);
@@ -319,7 +319,7 @@ fn split(text: &str) -> Option<(Decimal, Option<&str>)> {
     None
 }
 
-/// Return the rest of the text without surrounding spaces, if it is a unit or empty.
+/// Return the rest of the string without surrounding spaces, if it is a unit or empty.
 #[allow(clippy::option_option, reason = "no match, no unit, a unit")]
 fn unit(text: &str, from: usize) -> Option<Option<&str>> {
     let rest = &text.as_bytes()[from..];
@@ -362,7 +362,7 @@ fn meant(text: &str, unit: &str, units: &[&str]) -> Option<String> {
     }
 }
 
-/// Whether a text is a number without a unit.
+/// Whether a string is a number without a unit.
 pub fn is_bare(text: &str) -> bool {
     matches!(split(text), Some((_, None)))
 }
@@ -396,7 +396,7 @@ fn overlong(text: &str, dimensions: &[&'static Dimension]) -> Option<Refusal> {
     if whole.is_empty() || negative {
         return None;
     }
-    // Power of ten of the first non-zero digit. Of a very long exponent only the sign matters.
+    // Power of ten of the first nonzero digit. If an exponent is very long, only its sign matters.
     let mut power = whole.len() as i64 - 1 - first as i64;
     if !exponent.is_empty() {
         let far = exponent.trim_start_matches(['+', '-', '0']).len() > 9;

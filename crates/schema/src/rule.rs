@@ -1,5 +1,5 @@
 //! Rules on several keys of a table. They are defined next to the table (`rules` in [`table!`](crate::table)) and
-//! checked when the table has been read. Their refusals use the scenario's notation: values are shown as their author
+//! checked when the table has been read. Error messages use the scenario's notation: values are shown as their author
 //! wrote them, if known.
 
 use std::fmt;
@@ -38,12 +38,12 @@ impl<'a> Place<'a> {
         Place { outer: None, part: Part::Whole, written: written.map_or(Written::Unknown, Written::As) }
     }
 
-    /// Return the position of a key of the table here.
+    /// Return the position of a key of the table at this position.
     pub fn key(&'a self, name: &'a str) -> Place<'a> {
         Place { outer: Some(self), part: Part::Key(name), written: self.below(|value| value.get(name)) }
     }
 
-    /// Return the position of an entry of the list here.
+    /// Return the position of an entry of the list at this position.
     pub fn at(&'a self, index: usize) -> Place<'a> {
         let entry = |value: &'a Text| match value {
             Text::List(entries) => entries.get(index),
@@ -59,7 +59,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether the author gave this key of the table here; `None` if unknown.
+    /// Whether the author gave this key in the table at this position; `None` if unknown.
     pub fn given(&self, key: &str) -> Option<bool> {
         match self.below(|value| value.get(key)) {
             Written::Unknown => None,
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Return the author's text under a dotted key of the table here.
+    /// Return the author's text under a dotted key of the table at this position.
     fn written(&self, key: &str) -> Option<&'a Text> {
         let Written::As(mut value) = self.written else { return None };
         for part in key.split('.') {
@@ -97,7 +97,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// State of the check of a table's rules.
+/// State of checking a table's rules.
 pub struct Rules<'a> {
     place: &'a Place<'a>,
     table: &'static Table,
@@ -116,13 +116,13 @@ impl<'a> Rules<'a> {
         Rules { place, table, held, broken }
     }
 
-    /// Refuse the value of `key` (dotted if nested) as the author wrote it.
+    /// Reject the value of `key` (dotted if nested) as the author wrote it.
     pub fn refuse(&mut self, key: &str, allowed: impl fmt::Display) {
         let found = self.shown(key);
         self.refuse_as(key, found, allowed);
     }
 
-    /// Refuse the value of `key` with a description of what was found. An empty key refers to the table itself.
+    /// Reject the value of `key` with a description of what was found. An empty key refers to the table itself.
     pub fn refuse_as(&mut self, key: &str, found: impl fmt::Display, allowed: impl fmt::Display) {
         let mut refusal = Refusal::new(found, allowed);
         if !key.is_empty() {

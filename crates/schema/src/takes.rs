@@ -29,9 +29,9 @@ pub enum Takes {
     MeanPackets,
     /// A number of packets or bytes, or a multiple of the bandwidth-delay product.
     Limit,
-    /// Any text.
+    /// Any string.
     Text,
-    /// A text for readers, with this maximum number of characters.
+    /// Free text, with this maximum number of characters.
     Label(u64),
     /// A name from a registry.
     Named(&'static Registry),
@@ -41,8 +41,8 @@ pub enum Takes {
     Drawn(Unit),
     /// A distribution as in `Drawn`, or a constant value, with its minimum in the scenario's base unit.
     DrawnOr(Unit, u64),
-    /// A size, "2 x 1 kB" for several equal sizes, or a distribution of sizes. Several sizes are compiled to one with
-    /// `times`.
+    /// A size, "2 x 1 kB" for several identical sizes, or a distribution of sizes. Several sizes are compiled to one
+    /// with `times`.
     Writes,
     /// A duration that may be zero; or a distribution, which is compiled under the given key, in s.
     DurationOr(&'static str),

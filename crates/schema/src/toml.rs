@@ -1,4 +1,4 @@
-//! TOML with the position of every value, so that refusals can point to it.
+//! TOML with the position of every value, so that errors can point to it.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -7,12 +7,12 @@ use toml_edit::{Document, Item, TableLike, Value as Parsed};
 
 use crate::{Refusal, Written};
 
-/// Position in a text.
+/// Position in the source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Line, counted from 1.
+    /// Line, 1-based.
     pub line: usize,
-    /// Column of the first character, counted from 1.
+    /// Column of the first character, 1-based.
     pub column: usize,
     /// Number of characters on this line, at least 1.
     pub length: usize,
@@ -29,16 +29,16 @@ pub struct Placed {
     pub value: Position,
 }
 
-/// Result of reading a text.
+/// Result of parsing a TOML text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
     /// The values of the text.
     pub written: Written,
-    /// Positions of all keys, in the order of the text.
+    /// Positions of all keys, in source order.
     pub places: Vec<Placed>,
 }
 
-/// Read a text, or return the position and reason of a TOML error.
+/// Parse a TOML text, or return the position and reason of the error.
 pub fn read(text: &str) -> Result<Read, (Position, String)> {
     let lines = Lines::of(text);
     let parsed = Document::parse(text).map_err(|error| {
@@ -51,7 +51,7 @@ pub fn read(text: &str) -> Result<Read, (Position, String)> {
 }
 
 impl Read {
-    /// Return the position of a refused value or of its key. For a missing key, return the position of the enclosing
+    /// Return the position of a rejected value or of its key. For a missing key, return the position of the enclosing
     /// table, or the beginning of the text.
     pub fn place(&self, refusal: &Refusal) -> Option<Position> {
         let mut name = refusal.found.starts_with("an unknown key");
@@ -129,7 +129,7 @@ impl Reader<'_> {
 /// Maximum length of a dotted key whose position is kept, so that memory use does not grow with the product of long
 /// names.
 const LONGEST_KEY: usize = 400;
-/// Placeholder for a longer key.
+/// Placeholder for a key that is longer.
 const OVERLONG: &str = "\0";
 
 fn join(key: &str, part: &str) -> String {
@@ -141,7 +141,7 @@ fn join(key: &str, part: &str) -> String {
     }
 }
 
-/// Byte offsets of a text's lines.
+/// Byte offsets of the lines.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_file_of_a_mebibyte_takes_no_more_than_its_length() {
-        // one line of 200,000 values; then a name of 300,000 characters above 60,000 keys
+        // one line of 200,000 values; then a 300,000-character name above 60,000 keys
         let line = format!("x = [{}]", "1, ".repeat(200_000));
         let last = read(&line).expect("TOML").places.pop().expect("places");
         assert_eq!((last.key.as_str(), last.value.column), ("x.199999", 6 + 3 * 199_999));

@@ -6,8 +6,8 @@ use crate::{Table, Takes, Unit, Value, Written};
 
 /// Maximum number of characters of a value in a message.
 const MOST_SHOWN: usize = 60;
-/// Maximum number of names in a message. `MOST_OF_NAME` and `MOST_OF_LIST` limit the characters of each name and of the
-/// list.
+/// Maximum number of names in a message. `MOST_OF_NAME` and `MOST_OF_LIST` limit the length of each name and of the
+/// list, in characters.
 const MOST_NAMES: usize = 50;
 /// Maximum length of a list of names that is shown together with the nearest name, characters.
 const MOST_BESIDE: usize = 60;
@@ -102,7 +102,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Return a text in quotes, shortened for a message.
+/// Return a string in quotes, shortened for a message.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -190,7 +190,7 @@ fn with_unit(value: &Value, takes: Takes) -> String {
     text.map_or_else(|| plain(value), |text| quoted(&text))
 }
 
-/// Format a size, or several equal sizes, in the notation of a scenario.
+/// Format a size, or several identical sizes, in the notation of a scenario.
 pub(crate) fn writes(value: &Value) -> String {
     let each = match value.get("value") {
         Some(Value::Number(each)) => size(libm::rint(*each) as u64),
@@ -266,7 +266,7 @@ fn cut(name: &str, most: usize) -> String {
 }
 
 /// Return the name that was probably meant: the one with the most characters in common, if that is at least half
-/// (Ratcliff and Obershelp 1988, as in Python's difflib). Case is ignored, and `_` equals `-`.
+/// (Ratcliff and Obershelp 1988, as in Python's difflib). Case is ignored, and `_` and `-` are treated as identical.
 pub fn nearest<'a>(found: &str, names: &[&'a str]) -> Option<&'a str> {
     let folded = |name: &str| name.to_lowercase().replace('_', "-");
     let found = Matcher::new(&folded(found));
@@ -282,7 +282,7 @@ pub fn nearest<'a>(found: &str, names: &[&'a str]) -> Option<&'a str> {
     best.map(|(_, _, name)| name)
 }
 
-/// A text with which others are compared.
+/// Text that others are compared with, indexed by character.
 struct Matcher {
     text: Vec<char>,
     at: BTreeMap<char, Vec<usize>>,
@@ -326,7 +326,8 @@ impl Matcher {
         2.0 * common as f64 / all
     }
 
-    /// Return the longest match within these ranges; of several, the first in `a`, then the first in the text.
+    /// Return the longest match within these ranges. If there are several, return the first in `a`, then the first in
+    /// the text.
     fn longest(
         &self,
         a: &[char],

@@ -1,4 +1,4 @@
-//! A scenario as its author wrote it: quantities are texts with units.
+//! A scenario as its author wrote it: quantities are strings with units.
 
 /// A value as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Written {
         }
     }
 
-    /// Return the text; `None` for other values.
+    /// Return the string; `None` for other values.
     pub fn text(&self) -> Option<&str> {
         match self {
             Written::Text(text) => Some(text),
@@ -35,7 +35,7 @@ impl Written {
         }
     }
 
-    /// Whether the value is a number, or a text with only a number.
+    /// Whether the value is a number, or a string that contains only a number.
     pub fn is_number(&self) -> bool {
         match self {
             Written::Whole(_) | Written::Huge(_) | Written::Number(_) => true,

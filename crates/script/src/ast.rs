@@ -45,7 +45,7 @@ pub struct Event {
     pub at: Pos,
     /// Time at which the event happens or must happen.
     pub time: When,
-    /// Action of the event.
+    /// Event action.
     pub action: Action,
 }
 
@@ -64,7 +64,7 @@ pub enum When {
     Any,
 }
 
-/// Actions of an event.
+/// Action of an event.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// `<`: the network delivers this packet to the stack.
@@ -88,7 +88,7 @@ pub enum Packet {
     Udp(UdpPacket),
 }
 
-/// Fields of the IP header that are set or checked.
+/// IP header fields that are set or checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IpInfo {
     /// ECN field alone.
@@ -112,7 +112,7 @@ pub enum EcnMark {
     Ect1,
     /// `ce`.
     Ce,
-    /// `ect01`: either ECT; on expectations only.
+    /// `ect01`: either ECT codepoint; on expectations only.
     EitherEct,
 }
 
@@ -158,13 +158,13 @@ pub struct TcpFlags {
 }
 
 impl TcpFlags {
-    /// Flags of the header.
+    /// Header flags.
     pub fn header(&self) -> Flags {
         self.ace.map_or(self.bits, |ace| self.bits.with_ace(ace))
     }
 }
 
-/// Options of a segment.
+/// Segment options.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TcpOptions {
     /// `<...>`: not checked; on expectations only.
@@ -249,7 +249,7 @@ pub enum Quoted {
     Udp(u16),
 }
 
-/// UDP datagram: part of the language, but not of a TCP's behaviour.
+/// UDP datagram: part of the language, but irrelevant to TCP.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UdpPacket {
     /// IP header.
@@ -265,7 +265,7 @@ pub struct UdpPacket {
 pub struct Call {
     /// Time at which the call must return if it blocks, relative to the same instant as the event's own time.
     pub until: Option<Span>,
-    /// Name of the call.
+    /// Function name.
     pub name: String,
     /// Arguments.
     pub args: Vec<Expr>,
@@ -290,7 +290,7 @@ pub enum Expr {
     Ellipsis,
     /// `a|b|c`.
     Or(Vec<Expr>),
-    /// `field = value`. The field is a word or an application such as `msg_iov(2)`.
+    /// `field = value`. The field is a word, or has arguments like `msg_iov(2)`.
     Assign(Box<Expr>, Box<Expr>),
     /// `name(arguments)`: `htons(80)`.
     Apply(String, Vec<Expr>),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Position in a script. Lines and columns count from 1; columns count characters.
+/// Position in a script. Lines and columns are 1-based; columns count characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Pos {
     /// Line.
@@ -17,7 +17,7 @@ impl fmt::Display for Pos {
     }
 }
 
-/// Reason for which a script cannot be played.
+/// Reason why a script cannot be played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
     /// The text does not follow the grammar.
@@ -42,8 +42,8 @@ pub enum Error {
         /// Values allowed.
         allowed: String,
     },
-    /// The construct exists in the language or in a dialect, but not in ackclock. This is neither a pass nor a
-    /// failure.
+    /// The construct exists in the language or in a dialect, but ackclock does not support it. This is neither a pass
+    /// nor a failure.
     #[error("{at}: unsupported: {what}")]
     Unsupported {
         /// Position.
@@ -56,7 +56,7 @@ pub enum Error {
     Limit {
         /// Position.
         at: Pos,
-        /// Kind of the items that exceed the limit.
+        /// Kind of item whose number exceeds the limit.
         what: &'static str,
         /// Maximum number of items.
         limit: u64,
@@ -64,9 +64,9 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// Path of the file.
+        /// File path.
         path: String,
-        /// Message of the operating system.
+        /// Operating system's message.
         why: String,
     },
 }
@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// Whether the script is well formed as far as it was read but uses a feature that ackclock lacks.
+    /// Whether the script is well formed as far as it has been read but uses a feature that ackclock lacks.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Error::Unsupported { .. })
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{Error, Pos};
 use crate::parser::Limits;
 
-/// Return the text of a script file. Bytes that are not UTF-8 become U+FFFD: harmless in comments, refused by the
+/// Return the text of a script file. Bytes that are not UTF-8 become U+FFFD: harmless in comments, rejected by the
 /// parser elsewhere.
 pub fn read(path: &Path, limits: &Limits) -> Result<String, Error> {
     let refuse = |why: String| Error::File { path: path.display().to_string(), why };

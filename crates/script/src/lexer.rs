@@ -1,5 +1,5 @@
 //! Splits text into tokens, one at a time, each with its position. Keywords are returned as words: whether a word is
-//! a keyword depends on its place, which only the parser knows. Every character is read once.
+//! a keyword depends on its position, which only the parser knows. Every character is read once.
 
 use winnow::combinator::{alt, delimited, opt, preceded, repeat};
 use winnow::error::EmptyError;
@@ -72,7 +72,7 @@ impl Token<'_> {
     }
 }
 
-/// Reader of tokens from the front of a text.
+/// Reader that takes tokens from the start of a text.
 #[derive(Clone)]
 pub struct Lexer<'s> {
     rest: &'s str,
@@ -80,7 +80,7 @@ pub struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    /// Return a lexer at the start of the text, behind a byte-order mark.
+    /// Return a lexer at the start of the text, after any byte-order mark.
     pub fn new(text: &'s str) -> Lexer<'s> {
         Lexer { rest: text.strip_prefix('\u{feff}').unwrap_or(text), at: Pos { line: 1, column: 1 } }
     }
@@ -97,9 +97,8 @@ impl<'s> Lexer<'s> {
         Ok(Token { kind, text, at })
     }
 
-    /// Take the value of an option: a text in quotation marks, or everything up to the next blank or comment. Only
-    /// options contain addresses, so the rest of the language does not have to distinguish them from sequence
-    /// numbers.
+    /// Take the value of an option: a quoted string, or everything up to the next blank or comment. Only options
+    /// contain addresses, so the rest of the language does not have to distinguish them from sequence numbers.
     pub fn next_value(&mut self) -> Result<Token<'s>, Error> {
         self.skip_blank()?;
         let text = unquoted(&mut { self.rest }).unwrap_or("");
@@ -139,7 +138,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// Opening delimiter of a text that does not end.
+/// Opening delimiter of an unterminated string or block.
 fn opening(text: &str) -> &'static str {
     match text.as_bytes().first() {
         Some(b'"') => "'\"'",
@@ -148,7 +147,7 @@ fn opening(text: &str) -> &'static str {
     }
 }
 
-/// Match blanks, or one comment, or nothing. Fails on a comment that does not end.
+/// Match blanks, or one comment, or nothing. Fails on an unterminated comment.
 fn blank<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     if input.starts_with("//") {
         return take_while(0.., |c| c != '\n').parse_next(input);

@@ -1,4 +1,4 @@
-//! Settings of the player, from `--name=value` lines.
+//! Player settings, from `--name=value` lines.
 
 use ackclock_core::Span;
 
@@ -32,7 +32,7 @@ const IGNORED: &[&str] = &[
 pub struct Options {
     /// `tolerance_usecs`: maximum deviation of a time.
     pub tolerance: Span,
-    /// `tolerance_percent`, in thousandths: maximum deviation as a share of the time since the previous event. The
+    /// `tolerance_percent`, in thousandths: maximum deviation as a fraction of the time since the previous event. The
     /// larger of the two tolerances applies.
     pub tolerance_permille: u32,
     /// `tcp_ts_tick_usecs`: length of a timestamp tick; `None` = timestamps are not compared.
@@ -44,7 +44,7 @@ pub struct Options {
     pub strict_segments: bool,
     /// `mtu` of the device, bytes.
     pub mtu: Option<u32>,
-    /// `ip_version=ipv6`: the IP header has 40 bytes; the suites' runners then set the device's MTU to 1520.
+    /// `ip_version=ipv6`: the IP header is 40 bytes long; the suites' runners then set the device's MTU to 1520.
     pub ipv6: bool,
     /// `mss`: injected packets above this size arrive as one aggregate of segments of this size.
     pub gro_mss: Option<u16>,
@@ -69,7 +69,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Read the lines of a script; the last line of a name wins.
+    /// Read the lines of a script; if a name occurs several times, the last line wins.
     pub fn of(lines: &[ScriptOption]) -> Result<Options, Error> {
         let mut options = Options::default();
         for line in lines {

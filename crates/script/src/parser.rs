@@ -13,7 +13,7 @@ use crate::ast::{Action, Command, Event, Packet, Script, ScriptOption, TcpOption
 use crate::error::{Error, Pos};
 use crate::lexer::{Kind, Lexer, Token};
 
-/// Latest time of a script: 10^6 s are eleven days, and the sum of a million such steps does not overflow.
+/// Latest time in a script: 10^6 s is eleven days, and the sum of a million such steps does not overflow.
 const MAX_SECONDS: u64 = 1_000_000;
 
 /// Bounds on a script.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Maximum number of events.
     pub events: usize,
-    /// Maximum nesting of lists, braces and applications.
+    /// Maximum nesting depth of lists, braces and argument lists.
     pub depth: usize,
 }
 
@@ -141,7 +141,7 @@ impl<'s> Parser<'s> {
         let name = match glued {
             Some(name) => name,
             None => {
-                // Read without replacement, because a defined name may be defined again.
+                // Read without substitution, because a defined name may be defined again.
                 let token = self.raw()?;
                 if token.kind != Kind::Word {
                     return Err(unexpected(&token, "a name to define"));
@@ -170,7 +170,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// Return the token, or the definition of its word at the position of its use.
+    /// Return the token. A word that has been defined is replaced by its definition, at the position of its use.
     fn defined(&self, token: Token<'s>) -> Token<'s> {
         if token.kind != Kind::Word {
             return token;
@@ -343,7 +343,7 @@ fn unexpected(token: &Token<'_>, expected: &str) -> Error {
     Error::syntax(token.at, token.shown(), expected)
 }
 
-/// Check that the time of an event is allowed at its place in the script and for its action.
+/// Check that the time of an event is allowed at its position in the script and for its action.
 fn check_time(event: &Event, first: bool, last_absolute: &mut Span) -> Result<(), Error> {
     let (from, window) = match event.time {
         When::At(t) => (Some(t), false),
@@ -367,7 +367,7 @@ fn check_time(event: &Event, first: bool, last_absolute: &mut Span) -> Result<()
     Ok(())
 }
 
-/// Refuse an injected packet that is not fully specified. Such a packet can only be expected.
+/// Reject an injected packet that is not fully specified. Such a packet can only be expected.
 fn check_injected(packet: &Packet, at: Pos) -> Result<(), Error> {
     let ip = match packet {
         Packet::Tcp(p) => &p.ip,
@@ -387,7 +387,7 @@ fn check_injected(packet: &Packet, at: Pos) -> Result<(), Error> {
     Ok(())
 }
 
-/// Format a time as seconds in the language.
+/// Format a time in seconds, as written in a script.
 pub(crate) fn seconds(span: Span) -> String {
     let (whole, ns) = (span.0 / 1_000_000_000, span.0 % 1_000_000_000);
     if ns == 0 {

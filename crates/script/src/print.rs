@@ -1,4 +1,4 @@
-//! Prints a script in a fixed form. Parsing the printed text gives the same script.
+//! Prints a script in a canonical form. Parsing the printed text gives the same script.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -75,7 +75,7 @@ impl Display for Packet {
     }
 }
 
-/// Text followed by a blank, unless it is empty.
+/// The text followed by a space, or nothing if it is empty.
 impl Display for IpInfo {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mark = match self.ecn {
@@ -154,7 +154,7 @@ impl Display for TcpFlags {
     }
 }
 
-/// Text preceded by a blank, unless it is empty.
+/// The text preceded by a space, or nothing if it is empty.
 impl Display for TcpOptions {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
-//! Plays a script against a host in virtual time: packets are injected and calls made at their times, packets sent by
-//! the host are queued, and each expectation takes the next one. Scripts that cannot be played are `unsupported`,
-//! never a pass.
+//! Plays a script against a host in virtual time: packets are injected and calls are made at their times. Packets
+//! sent by the host are queued, and each expectation consumes the next one. Scripts that cannot be played are
+//! `unsupported`, never a pass.
 
 mod calls;
 mod compare;
@@ -27,14 +27,14 @@ pub use tap::{Captured, Tap};
 /// Start of scripts: late enough for every time difference that the stack computes, and a multiple of the coarsest
 /// timer-wheel granularity.
 pub const START: Time = Time(1_024_000_000_000);
-/// Time for which an expectation waits beyond its due time.
+/// How long an expected packet is awaited beyond its due time.
 const PATIENCE: Span = Span::from_secs(2);
 /// Time limit of a script: ten times its longest single step.
 const MAX_LENGTH: Span = Span::from_secs(10_000_000);
 /// Maximum number of packets that the stack may send in one script.
 const MAX_PACKETS: usize = 100_000;
 
-/// Host profile and options of the command line.
+/// Host profile and command-line options.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     /// Host profile.
@@ -55,7 +55,7 @@ impl Default for Profile {
     }
 }
 
-/// Reason for which a script stops before its end.
+/// Reason why a script stops before its end.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "line, expected and actual say what they are")]
 pub enum Stop {
@@ -86,13 +86,13 @@ pub fn fail<T>(line: u32, expected: impl ToString, actual: impl ToString) -> Res
     Err(Stop::Fail { line, expected: expected.to_string(), actual: actual.to_string() })
 }
 
-/// Play a script against the simulated stack. An error concerns the script's text: an option or a parameter has a
-/// value outside its range.
+/// Play a script against the simulated stack. An error means that an option or a parameter of the script is out of
+/// range.
 pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
     play_on(&mut Simulated::new(profile), script, profile)
 }
 
-/// Play a script against any host. Of the profile, only the player's own settings are used.
+/// Play a script against any host. Only the player's own settings are taken from the profile.
 pub fn play_on<M: Machine>(machine: &mut M, script: &Script, profile: &Profile) -> Result<Outcome, Error> {
     let mut player = Player {
         machine,
@@ -213,7 +213,8 @@ impl<M: Machine> Player<'_, M> {
             }
             Action::Call(call) => self.call(line, call, event.time)?,
             Action::Command(text) => {
-                // Within a script, only settings without further effects are allowed.
+                // A command within a script may only change settings, and only those that the machine can still
+                // change.
                 let mut setup = self.machine.setup().clone();
                 setup.apply(text, event.at)?;
                 self.machine.change(line, setup)?;
@@ -244,7 +245,7 @@ impl<M: Machine> Player<'_, M> {
         fail(line, format!("{shown} at {}", clock(due.from)), format!("at {}", clock(at)))
     }
 
-    /// Advance the host to its next event, at most to `until`, and check whether a blocking call has returned.
+    /// Advance the host to its next event, but not beyond `until`, and check whether a blocking call has returned.
     fn step(&mut self, until: Time) -> Result<(), Stop> {
         self.machine.step(until)?;
         self.poll_call()

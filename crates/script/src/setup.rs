@@ -1,5 +1,5 @@
-//! Set-up of a host: the settings that a script's commands would make on a real host, obtained by parsing them. No
-//! command is executed; a command that is not recognised makes the script unsupported.
+//! Set-up of a host: the settings that a script's commands would make on a real host, derived by parsing the
+//! commands. No command is executed; a command that is not recognised makes the script unsupported.
 
 mod recognise;
 mod route;
@@ -15,7 +15,7 @@ pub use sysctl::{Refused, Sysctls};
 /// Queueing discipline between the stack and the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Qdisc {
-    /// A queue that never drops; the stack paces by itself.
+    /// A queue that never drops; the stack does its own pacing.
     Fifo,
     /// `fq`: the queue paces.
     Fq,
@@ -56,11 +56,11 @@ impl Default for CubicModule {
 pub struct Setup {
     /// `net.ipv4.tcp_*` and some of `net.core`.
     pub sysctls: Sysctls,
-    /// Queueing discipline of the device.
+    /// The device's queueing discipline.
     pub qdisc: Qdisc,
     /// Route to the peer.
     pub route: Route,
-    /// MTU of the device, bytes.
+    /// Device MTU, bytes.
     pub mtu: u32,
     /// Size of the IP header, bytes: 20, or 40 for IPv6.
     pub ip_header: u32,
@@ -70,9 +70,9 @@ pub struct Setup {
     pub gso: bool,
     /// Whether generic receive offload is on.
     pub gro: bool,
-    /// Whether TCP's packets have only one segment (the device's `gso_max_segs`).
+    /// Whether each TCP packet contains only one segment (the device's `gso_max_segs`).
     pub single: bool,
-    /// Parameters of CUBIC.
+    /// CUBIC parameters.
     pub cubic: CubicModule,
     /// Sizes in bytes of files of zeros, by path. They exist only in the simulation.
     pub files: BTreeMap<String, u64>,
@@ -96,7 +96,7 @@ impl Setup {
         }
     }
 
-    /// Return the settings after the defaults script of the public suites.
+    /// Return the settings left by the public suites' defaults script.
     pub fn suite() -> Setup {
         Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
     }

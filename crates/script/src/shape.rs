@@ -1,9 +1,9 @@
-//! Structured literals: the C structure that braces stand for. It is inferred from the names of the fields, so that
-//! an unknown structure is detected when the script is parsed.
+//! Structured literals: the C structure that a pair of braces denotes. It is inferred from the names of the fields,
+//! so that an unknown structure is detected when the script is parsed.
 
 use crate::ast::Expr;
 
-/// Structures of the socket interface.
+/// Structures used by the socket interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// `{..., len}` or `{"text", len}`: one piece of a scattered write.

@@ -1,4 +1,4 @@
-//! Any text gives a result and never a panic. Any script is equal after printing and parsing.
+//! Any text gives a result and never causes a panic. Any script is unchanged by printing and parsing.
 
 use ackclock_core::{AccEcnOption, Flags, Span};
 use ackclock_script::ast::*;
@@ -93,7 +93,7 @@ const PIECES: &[&str] = &[
     "EAGAIN",
 ];
 
-/// Apply everything that this crate does with a text. Only the absence of panics and of long runs is checked.
+/// Run every operation of this crate on a text. The only checks are that nothing panics and that no run is long.
 fn exercise(text: &str) {
     let limits = Limits { events: 1_000, ..Limits::default() };
     let mut setup = Setup::kernel();

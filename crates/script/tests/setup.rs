@@ -33,7 +33,7 @@ fn sysctls_in_every_spelling() {
 
 #[test]
 fn the_defaults_script_by_its_name() {
-    // packet-scripts fact sheet, section 2: values of the suites' defaults script
+    // packet-scripts fact sheet, section 2: values set by the suites' defaults script
     for text in ["source ../common/defaults.sh", ". ./defaults.sh", "./defaults.sh", "/a/b/defaults.sh"] {
         let setup = after(text).unwrap();
         assert_eq!(setup, Setup::suite(), "{text}");

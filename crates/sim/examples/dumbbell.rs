@@ -45,8 +45,8 @@ fn main() {
     println!("  yardstick {floor:.1} ns/packet, ratio {:.2}", cost / floor);
 }
 
-/// Return a dumbbell of N senders with access links of 10 R and 1 ms, a bottleneck of R and 18 ms with a drop-tail
-/// queue of one BDP, and N receivers with egress links like the access links.
+/// Return a dumbbell of N senders with 1 ms access links of rate 10 R, an 18 ms bottleneck of rate R with a one-BDP
+/// drop-tail queue, and N receivers whose egress links match the access links.
 fn scenario(mbps: u64, flows: u64, seconds: f64, control: &str) -> String {
     let rate = mbps * 1_000_000;
     let bdp = rate * 40 / 1000 / (8 * 1500);

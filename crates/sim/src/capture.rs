@@ -1,14 +1,14 @@
-//! Capture files: the packets that tcpdump would have seen on the two hosts, as pcapng with real headers, so that the
-//! usual tools (tshark, Wireshark, tcptrace) can read a simulated run. Offsets become 32-bit sequence numbers here.
-//! The payload consists of zeros, written in full unless a snap length cuts it: analysers then see no truncated
-//! packets and can verify every checksum, and the files compress well.
+//! Capture files: the packets that tcpdump would have seen on the two hosts, as pcapng files with real headers, so
+//! that the usual tools (tshark, Wireshark, tcptrace) can read a simulated run. Offsets become 32-bit sequence
+//! numbers here. The payload consists of zeros, written in full unless a snap length cuts it: analysers then see no
+//! truncated packets and can verify every checksum, and the files compress well.
 //!
 //! Sources: draft-ietf-opsawg-pcapng; RFC 791 and RFC 1071 (IPv4, checksum), RFC 768 (UDP), RFC 9293 (TCP), RFC 7323
-//! (timestamps, window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options are written in the same
-//! order as in Linux.
+//! (timestamps, window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options are written in the
+//! order that Linux uses.
 //!
 //! One file may contain both hosts; a packet has the same IP id at both (`ids`). TCP analysis takes the second copy
-//! of a packet for a retransmission, so write one host per file if this matters.
+//! of a packet for a retransmission, so write a separate file per host if this matters.
 
 mod ids;
 
@@ -26,11 +26,11 @@ pub struct Captured {
     pub t: Time,
     /// Host at which the packet was captured: 0 sends the data, 1 receives it.
     pub host: u8,
-    /// Identification of the IP header.
+    /// Identification field of the IP header.
     pub id: u16,
-    /// Flow of the packet; determines the addresses.
+    /// Flow to which the packet belongs; determines the addresses.
     pub flow: u32,
-    /// Connection of the packet; determines the port and the initial sequence numbers.
+    /// Connection to which the packet belongs; determines the port and the initial sequence numbers.
     pub conn: u32,
     /// The packet.
     pub packet: Packet,
@@ -49,7 +49,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
     }
     out.write_all(&buf)?;
 
-    // stable: packets of the same nanosecond keep the recorded order
+    // stable sort: packets of the same nanosecond keep the recorded order
     let mut in_order: Vec<&Captured> = packets.iter().collect();
     in_order.sort_by_key(|c| c.t);
 
@@ -87,7 +87,7 @@ impl Way {
     }
 }
 
-/// Refuse packets that the formats cannot express, instead of writing malformed ones.
+/// Reject packets that the formats cannot express, instead of writing malformed ones.
 fn check(captured: &Captured) -> io::Result<()> {
     let header = &captured.packet.header;
     let refuse = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -181,7 +181,7 @@ struct End {
 impl End {
     /// Return source and destination of a packet.
     fn of(captured: &Captured) -> (End, End) {
-        // the low two bytes number the flows from x.x.0.1 on, skipping network and broadcast addresses
+        // the low two bytes number the flows starting at x.x.0.1, skipping network and broadcast addresses
         let [high, low] = ((captured.flow % 65_534) as u16 + 1).to_be_bytes();
         let sender = End { ip: [10, 0, high, low], port: SENDER_PORT };
         let port = RECEIVER_PORT + (captured.conn % RECEIVER_PORTS) as u16;
@@ -199,7 +199,7 @@ impl End {
     }
 }
 
-/// Ethernet frame without FCS: headers, then a payload of zeros.
+/// Ethernet frame without FCS: headers, then an all-zero payload.
 fn frame(out: &mut Vec<u8>, captured: &Captured, window: u16) {
     let (from, to) = End::of(captured);
     let header = &captured.packet.header;
@@ -254,7 +254,7 @@ fn tcp(out: &mut Vec<u8>, captured: &Captured, seg: &Segment, window: u16, from:
     out.extend([0; 4]); // checksum, urgent pointer
     tcp_options(out, seg, ack);
 
-    // a payload of zeros adds nothing to the checksum; its length does, through the pseudo header (RFC 9293 §3.1)
+    // an all-zero payload adds nothing to the checksum; its length does, through the pseudo header (RFC 9293 §3.1)
     let [high, low] = (20 + seg.option_bytes() as u16 + seg.len as u16).to_be_bytes();
     let sum = checksum(&[&from.ip, &to.ip, &[0, IPPROTO_TCP, high, low], &out[tcp..]]);
     out[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
@@ -330,9 +330,10 @@ const IP_TTL: u8 = 64;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 
-/// Source port of data.
+/// Source port of the data direction.
 const SENDER_PORT: u16 = 5001;
-/// First destination port of data. No Wireshark dissector claims these ports; 44321 would be the next one.
+/// First destination port of the data direction. No Wireshark dissector claims these ports; the next claimed one is
+/// 44321.
 const RECEIVER_PORT: u16 = 40_000;
 const RECEIVER_PORTS: u32 = 4_000;
 

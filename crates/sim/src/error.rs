@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use ackclock_core::schema::Refusal;
 
-/// Reason why a run was refused or ended early.
+/// Reason why a run was rejected or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not a valid scenario.
@@ -34,7 +34,7 @@ impl Error {
         Error::Value { place: place.to_string(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// Return the error for a value that a table at `place` refuses.
+    /// Return the error for a value that a table at `place` rejects.
     pub fn refused(place: impl Display, refusal: Refusal) -> Error {
         let place =
             [place.to_string(), refusal.key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();

@@ -13,11 +13,11 @@
 //! | [`workload`] | behaviour of applications, which drive the connections of a [`workload::flow`] |
 //! | [`scenario`] | the scenario as written ([`scenario::spec`]) and its checks; settings of hosts, links and paths; estimates of a run's needs, and its bounds |
 //! | [`report`] | rows from events, tables from rows ([`report::output`]), metrics from tables ([`report::summary`]) |
-//! | [`runs`] | building and running of worlds: one run, many seeds ([`runs::batch`]), or step by step |
+//! | [`runs`] | building and running worlds: one run, many seeds ([`runs::batch`]), or step by step |
 //!
 //! A module is public if the Python binding or the guest of the linux backend uses it.
 
-// Part of the library's test binary: a separate one would link the whole engine once more.
+// Part of the library's test binary, because a separate binary would link the whole engine again.
 #[cfg(test)]
 extern crate self as ackclock_sim;
 #[cfg(test)]

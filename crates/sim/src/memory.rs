@@ -2,8 +2,8 @@
 //!
 //! Every allocation is counted, so a bound on a run's memory (see `bounds`) covers all sources: queues, traces,
 //! out-of-order data, and whatever is added later. A run stays on one thread and always makes the same allocations,
-//! so the count is as deterministic as the run. Allocations are rare (none per packet), so the cost of counting
-//! cannot be measured.
+//! so the count is as deterministic as the run. Allocations are rare (none per packet), so the cost of counting is
+//! not measurable.
 
 #![allow(
     unsafe_code,
@@ -17,8 +17,8 @@ thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes allocated by the calling thread minus bytes freed by it. Negative if the thread frees memory allocated by
-/// others, so only differences are meaningful.
+/// Bytes allocated by the calling thread minus bytes freed by it. May be negative if the thread frees memory that
+/// others allocated, so only differences are meaningful.
 pub fn held() -> i64 {
     HELD.with(Cell::get)
 }

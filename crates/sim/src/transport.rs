@@ -25,7 +25,7 @@ pub const SENDER: usize = 0;
 /// Host that receives the data.
 pub const RECEIVER: usize = 1;
 
-/// Settings of both ends of a flow.
+/// Settings for both ends of a flow.
 #[derive(Clone)]
 pub enum TransportConfig {
     /// TCP.
@@ -70,7 +70,7 @@ impl Freight {
     }
 }
 
-/// Settings of a flow that uses an external stack.
+/// Settings for a flow that uses an external stack.
 #[derive(Clone)]
 pub struct ForeignConfig {
     maker: Arc<dyn Maker>,
@@ -84,7 +84,7 @@ impl ForeignConfig {
     }
 }
 
-/// Settings of a PCC flow.
+/// PCC flow settings.
 #[derive(Clone)]
 pub struct PccConfig {
     /// Controller and transport.
@@ -93,7 +93,7 @@ pub struct PccConfig {
     pub utility: Option<UtilityMaker>,
 }
 
-/// Factory of a user's own utility function.
+/// Factory for a user's own utility function.
 pub type UtilityMaker = Arc<dyn Fn() -> Box<dyn Utility> + Send + Sync>;
 
 impl PccConfig {
@@ -116,7 +116,8 @@ impl TransportConfig {
         matches!(self, TransportConfig::Foreign(_))
     }
 
-    /// Initial window in segments, or in datagrams of QUIC's initial size; 0 for transports without one.
+    /// Initial window in segments, or in datagrams of QUIC's initial size; 0 for transports without an initial
+    /// window.
     pub fn initial_window(&self) -> u32 {
         match self {
             TransportConfig::Tcp(config) => config.iw,
@@ -125,7 +126,7 @@ impl TransportConfig {
         }
     }
 
-    /// Settings of TCP; `None` for other transports.
+    /// TCP settings; `None` for other transports.
     pub fn tcp(&self) -> Option<&Config> {
         match self {
             TransportConfig::Tcp(config) => Some(config),
@@ -222,7 +223,7 @@ impl Transport {
         length
     }
 
-    /// Record that the train was sent. Return whether nothing more can be sent now.
+    /// Record that the train was sent. Return whether nothing more can be sent at present.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
@@ -310,8 +311,8 @@ impl Transport {
         self.tcp().is_some_and(Connection::reads_later)
     }
 
-    /// Whether an event has happened that the application may be waiting for: TCP data arrived in order up to
-    /// `offset`, a FIN of the peer, or the end of the connection.
+    /// Whether an event has happened that the application may be waiting for: in-order arrival of TCP data up to
+    /// `offset`, a FIN from the peer, or the end of the connection.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         match self {
@@ -353,7 +354,7 @@ impl Transport {
         }
     }
 
-    /// Send through a queue of the host; `paces` tells whether that queue paces TCP.
+    /// Send through a queue of the host. `paces`: whether that queue paces TCP.
     pub fn queue_behind(&mut self, paces: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.queue_behind(paces);
@@ -377,7 +378,7 @@ impl Transport {
         }
     }
 
-    /// Take the number of packets that found the host's queue full since the last call.
+    /// Return the number of packets that found the host's queue full since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
@@ -394,14 +395,14 @@ impl Transport {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }
 
-    /// Assume that the host's network card splits packets of several segments.
+    /// Assume that the host's NIC splits multi-segment packets.
     pub fn cut_packets(&mut self) {
         if let Transport::Tcp(tcp) = self {
             tcp.cut_packets();
         }
     }
 
-    /// Suspend the writing application until all packets of a poll are processed, or resume it.
+    /// Suspend the writing application until all packets of a poll have been processed, or resume it.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.suspend_writer(suspended);
@@ -428,7 +429,7 @@ impl Transport {
         end.take_trace().iter().map(|row| foreign::record(flow, responder, row)).collect()
     }
 
-    /// Start to record PCC's monitor intervals.
+    /// Start recording PCC's monitor intervals.
     pub fn trace_intervals(&mut self) {
         self.pcc(|sender| sender.set_trace(true));
     }
@@ -467,7 +468,7 @@ impl Transport {
     }
 }
 
-/// Calls of the application at this end.
+/// Calls by the application at this end.
 impl Transport {
     /// Open the connection.
     pub fn connect(&mut self, now: Time) {
@@ -579,7 +580,7 @@ impl Transport {
         }
     }
 
-    /// Received payload bytes, including those behind a gap.
+    /// Received payload bytes, including those after a gap.
     pub fn arrived(&self) -> u64 {
         match self {
             Transport::Tcp(tcp) => tcp.arrived(),
@@ -604,7 +605,7 @@ impl Transport {
         }
     }
 
-    /// Sum of the RTT samples of this end in ns, and their number.
+    /// Sum of this end's RTT samples, ns, and their number.
     #[inline]
     pub fn rtt_samples(&self) -> (u128, u64) {
         match self {
@@ -637,7 +638,7 @@ impl Transport {
         }
     }
 
-    /// Whether the connection is finished at this end, which may then be discarded.
+    /// Whether the connection is finished at this end, so that the end may be discarded.
     pub fn is_done(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_done(),

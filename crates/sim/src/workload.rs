@@ -53,7 +53,7 @@ macro_rules! workloads {
         }
 
         impl WorkloadConfig {
-            /// Parameters of the workload.
+            /// Workload parameters.
             pub fn params(&self) -> &dyn Params {
                 match self {
                     $(WorkloadConfig::$variant(params) => params,)+
@@ -82,7 +82,7 @@ macro_rules! workloads {
             }
         }
 
-        /// State of the workload of a single flow. A population consists of many `Fetch` flows.
+        /// Workload state of a single flow. A population consists of many `Fetch` flows.
         #[derive(Clone)]
         #[allow(missing_docs, reason = "each variant holds the workload of its name")]
         pub enum Driver {
@@ -137,7 +137,7 @@ pub trait Params {
         Carried::ByTcp
     }
 
-    /// Whether QUIC may carry the flows as well.
+    /// Whether QUIC may also carry the flows.
     fn over_quic() -> bool
     where
         Self: Sized,
@@ -150,7 +150,7 @@ pub trait Params {
         None
     }
 
-    /// Number of flows to which each flow of the group expands.
+    /// Number of flows into which each flow of the group expands.
     fn flows(&self) -> u64 {
         1
     }
@@ -178,7 +178,7 @@ pub trait Params {
         0.0
     }
 
-    /// Return the factory of the drivers of the group's flows, or the error in the scenario.
+    /// Return the factory for the drivers of the group's flows, or the error in the scenario.
     fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error>;
 }
 
@@ -211,13 +211,13 @@ impl Asks {
     }
 }
 
-/// Factory of the drivers of a group's flows.
+/// Factory for the drivers of a group's flows.
 pub type Make = Box<dyn Fn(&Member, &mut Site) -> Driver>;
 
 /// Member of a group of flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
     /// Seed of the run.
     pub seed: u64,
@@ -228,17 +228,17 @@ pub struct Member {
 /// Facts about a group that its workload needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Rate of the bottleneck of the group's path, bit/s; `None` for a path without one.
+    /// Bottleneck rate of the group's path, bit/s; `None` for a path without a bottleneck.
     pub bottleneck_bps: Option<u64>,
     /// Framing bytes that links add to each packet.
     pub framing_bytes: u32,
-    /// Number of flows of the group.
+    /// Number of flows in the group.
     pub count: u32,
     /// Duration of the run.
     pub duration: Span,
-    /// Index of the group.
+    /// Group index.
     pub index: usize,
-    /// Level of detail of the record of transactions.
+    /// Level of detail in the transaction record.
     pub transactions: TransactionLevel,
 }
 
@@ -249,19 +249,19 @@ impl Place {
     }
 }
 
-/// State that grows as the groups' workloads are set up.
+/// State that grows while the groups' workloads are set up.
 pub struct Site<'a> {
     /// Links and paths.
     pub layout: &'a mut Layout,
-    /// Clients of populations with the values they drew.
+    /// Population clients, with the values drawn for them.
     pub clients: &'a mut Vec<ClientRow>,
-    /// Tallies of transactions.
+    /// Transaction tallies.
     pub tallies: &'a mut Vec<Tally>,
     /// Loads that groups offer to their bottlenecks.
     pub offered: &'a mut Offered,
 }
 
-/// Our choice: packets on the links of a flow's own path in addition to the queue.
+/// Our choice: packets on the links of a flow's own path, beyond those in the queue.
 pub const OWN_PATH_PACKETS: f64 = 200.0;
 
 /// Contract of a workload's behaviour. A workload acts on its connections through the world, and sees only what an
@@ -270,7 +270,7 @@ pub trait Workload {
     /// Called when the flow starts.
     fn start(&mut self, cx: &mut Context);
 
-    /// Called when the wake-up that [`Context::wake`] set last is due.
+    /// Called when the last wake-up set by [`Context::wake`] is due.
     fn wake(&mut self, cx: &mut Context);
 
     /// Called when a packet has arrived or a timer has expired at one end of a connection of this flow.
@@ -296,7 +296,8 @@ impl Context<'_> {
         self.world.now()
     }
 
-    /// Open a connection from host `initiator` for fetch number `idx` (0 if the flow has only one), and send the SYN.
+    /// Open a connection from host `initiator` for fetch number `idx` (0 if the flow has only one fetch), and send
+    /// the SYN.
     pub fn connect(&mut self, initiator: usize, idx: u32) -> ConnId {
         let config = self.flow.config.clone();
         self.open(&config, initiator, idx)

@@ -63,7 +63,7 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of closed connections, whose memory new connections reuse.
+    /// Ends of closed connections, kept so that new connections can reuse their memory.
     over: Vec<Option<End>>,
     opened: u32,
     captured: Option<Noted>,
@@ -113,7 +113,7 @@ impl World {
         world
     }
 
-    /// Use this storage for the bytes of external stacks' datagrams, of which packets carry only the index.
+    /// Use this storage for the bytes of external stacks' datagrams; packets carry only an index into it.
     pub fn carry(&mut self, freight: &Freight) {
         self.net.freight = freight.clone();
     }
@@ -242,7 +242,7 @@ impl World {
         how(&mut self.end_at(end_index(conn, host)).transport);
     }
 
-    /// Let the application act on one end, then send what the end has to send.
+    /// Let the application act on one end, then send everything that the end has to send.
     pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Transport, Time)) {
         let index = end_index(conn, host);
         let now = self.now;
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Deliver a packet that was taken from a link's wire by an event.
+    /// Deliver a packet that an event has taken from a link's wire.
     #[inline(never)]
     fn arrive_from_wire(&mut self, app: &mut impl Application, id: PacketId) {
         self.arrive(app, id);

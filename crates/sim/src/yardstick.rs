@@ -1,15 +1,15 @@
-//! The yardstick: the minimum cost of a packet-level event loop with a heap, per data packet. Fixed windows, one FIFO
-//! bottleneck of 100 Mbit/s, one ACK per packet, no loss, no congestion control, four heap events per packet (reach
-//! the queue, end of transmission, reach the receiver, ACK reaches the sender). Dividing by this cost, measured in
-//! the same minute, turns nanoseconds per packet into a ratio that is comparable between machines.
+//! The yardstick: the minimum cost of a packet-level event loop with a heap, per data packet. Fixed windows, one 100
+//! Mbit/s FIFO bottleneck, one ACK per packet, no loss, no congestion control, four heap events per packet (reach the
+//! queue, end of transmission, reach the receiver, ACK reaches the sender). Dividing by this cost, measured in the
+//! same minute, turns nanoseconds per packet into a ratio that is comparable between machines.
 //!
-//! The yardstick keeps its own arithmetic and its own heap, however the engine changes, so that it stays the same.
+//! The yardstick has its own arithmetic and its own heap, so that changes of the engine do not affect it.
 
 use std::collections::VecDeque;
 
 use crate::cpu;
 
-/// CPU time per data packet of the loop with `flows` flows, averaged over `packets` packets, ns.
+/// CPU time of the loop per data packet with `flows` flows, averaged over `packets` packets, ns.
 pub fn yardstick(flows: u32, packets: u64) -> f64 {
     let mut net = Net::new(flows.max(1) as usize);
     let start = cpu::thread_seconds();

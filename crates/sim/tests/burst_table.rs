@@ -1,7 +1,7 @@
-//! Bursts of batches of five connections, 10 packets each, into a queue of 40 packets at 64 kb/s and 300 ms. How many
+//! Bursts of batches of five connections, 10 packets each, into a 40-packet queue at 64 kb/s and 300 ms. How many
 //! packets are dropped if nothing is retransmitted, each packet is acknowledged, and each ACK opens the window by
-//! one? The golden numbers come from a small model of exactly this. Here, the real TCP and the real link must
-//! reproduce them. The connections are established beforehand, so that only data enters the queue.
+//! one? The golden numbers come from a small model of exactly this scenario; here, the real TCP and the real link
+//! must reproduce them. The connections are established beforehand, so that only data enters the queue.
 
 use std::collections::VecDeque;
 
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    /// Run with responses of ten segments, five at each of these times.
+    /// Run with ten-segment responses, five at each of these times.
     fn run(&mut self, bursts: &[Time]) {
         let mut next_burst = 0;
         loop {

@@ -56,8 +56,7 @@ fn common_random_numbers_make_a_fetch_independent_of_those_before() {
         let output = run(&fetches(&workload, 1000, 0.05, "{}"), 1).expect("runs");
         output.table("fetches").floats("connect_s").iter().map(|t| (t * 10.0) as u32).collect::<Vec<_>>()
     };
-    // the handshake of the k-th fetch has the same losses, whatever happened in earlier fetches (up to the ticks of
-    // the timers)
+    // the handshake of the k-th fetch sees the same losses, whatever happened in earlier fetches (up to timer ticks)
     assert_eq!(fetch(7_680, true), fetch(30_000, true));
     assert_ne!(fetch(7_680, false), fetch(30_000, false));
 }

@@ -64,8 +64,7 @@ fn a_stopped_bulk_flow_drains_and_closes() {
     let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 20), 1).expect("runs");
     let flows = output.table("flows");
     let completion = flows.floats("completion_s")[0];
-    // the queue is unlimited: the window in flight takes as long again, and the send buffer contains the same amount
-    // of data
+    // the queue is unlimited: the data in flight takes as long again, and the send buffer contains the same amount
     assert!((4.0..12.0).contains(&completion), "{completion}");
     assert_eq!(flows.floats("stop_s"), [2.0]);
     let links = output.table("links");

@@ -3,8 +3,8 @@
 use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Output};
 
-/// An access link of 1 Gb/s and a bottleneck of 100 Mb/s and 30 ms with `queue` packets. Both ends run on the given
-/// hosts.
+/// A 1 Gb/s access link and a 100 Mb/s bottleneck with a queue of `queue` packets; the RTT is 30 ms. Both ends run on
+/// the given hosts.
 fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain", "access": {{"rate": 1000000000}},
@@ -21,7 +21,7 @@ fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
 const CONSTANT: &str = r#""workload": {"kind": "constant-rate", "rate": 99000000, "payload": 1472}"#;
 const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 
-/// Send datagrams at 99 Mb/s from a sender on this host. Returns the number sent and the share that arrived.
+/// Send datagrams at 99 Mb/s from a sender on this host. Returns the number sent and the fraction that arrived.
 fn paced(host: &str, queue: u32) -> (f64, f64, Output) {
     let flow = format!(r#"{CONSTANT}, "host": "a""#);
     let output = play(&flow, &format!(r#"{{"name": "a", {host}}}"#), queue, 20);
@@ -52,9 +52,9 @@ fn a_perfect_host_changes_nothing() {
     }
 }
 
-/// Lateness that is not made up costs the share of the stalls but no packets. Lateness that is made up is sent as a
-/// burst of 8.3 packets per ms of stall. A tenth of the burst is forwarded while it arrives, and the queue drops the
-/// packets beyond its limit.
+/// Lateness that is not made up reduces the packets sent by the fraction of time stalled, but none is dropped.
+/// Lateness that is made up is sent as a burst of 8.3 packets per ms of stall. A tenth of the burst is forwarded
+/// while it arrives, and the queue drops the packets beyond its limit.
 #[test]
 fn stalls_with_and_without_catching_up() {
     let (all, ..) = paced(r#""shared": true"#, 20);
@@ -77,7 +77,7 @@ fn stalls_with_and_without_catching_up() {
     assert!((11..=13).contains(&burst(&output)), "{}", burst(&output));
 }
 
-/// A tick of 1 ms sends 8.25 packets at once. With q places in the queue, the bottleneck accepts q + 1 of them (PCC
+/// A 1 ms tick sends 8.25 packets at once. With a queue of q packets, the bottleneck accepts q + 1 of them (PCC
 /// sheet, 4.4).
 #[test]
 fn ticks_cap_what_a_shallow_queue_lets_through() {
@@ -102,7 +102,7 @@ fn packets_cost_time_and_leave_in_batches() {
     assert_eq!(burst(&output), 4);
 }
 
-/// A sender that busy-waits on the only core leaves half of it to the receiver on the same machine, in turns of 3 ms.
+/// A sender that busy-waits on the only core leaves half of it to the receiver on the same machine, in 3 ms turns.
 #[test]
 fn a_single_core_is_shared_in_slices() {
     let cpu = |cores| format!(r#""cores": {cores}, "busy_wait": true"#);
@@ -165,7 +165,7 @@ fn links_freeze_with_their_machine() {
         _ => unreachable!("the table has it"),
     };
     assert!(largest(&alone) <= 1);
-    // a delay line of 15 ms contains 124 packets at 99 Mb/s
+    // a 15 ms delay line contains 124 packets at 99 Mb/s
     assert!((115..=130).contains(&largest(&whole)), "{}", largest(&whole));
 }
 
@@ -218,7 +218,7 @@ fn nothing_is_merged_where_nothing_comes_together() {
     assert_eq!(alone.digest, perfect.digest);
 }
 
-/// The network card of a modern host splits packets: links carry single segments, sent back to back.
+/// The NIC of a modern host splits packets: links carry single segments, sent back to back.
 #[test]
 fn a_card_cuts_packets_of_several_segments_up() {
     let counted = |host: &str| {

@@ -1,4 +1,4 @@
-//! Tests that the engine itself refuses impossible scenarios before any packet is sent, with the key, the value found
+//! Tests that the engine itself rejects impossible scenarios before any packet is sent, with the key, the value found
 //! and the values allowed.
 
 use ackclock_sim::{parse, run, Error};

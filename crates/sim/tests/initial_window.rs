@@ -1,10 +1,10 @@
 //! Tests of the effect of the initial window on short responses, through the whole engine: the round table of RFC
-//! 6928, completion times on an empty path as calculated and as in the kernel reference, and bursts into a short
+//! 6928, completion times on an empty path as calculated and as in the kernel reference, and bursts into a small
 //! queue.
 
 use ackclock_sim::{parse, run, Output};
 
-/// Clients that arrive at `times_s` with `batch` connections each, over a path of 300 ms unless `delay_ms` is set.
+/// Clients that arrive at `times_s`, each with `batch` connections, over a 300 ms path unless `delay_ms` is set.
 struct Case {
     rate: &'static str,
     delay_ms: u64,
@@ -107,8 +107,8 @@ fn rounds_are_those_of_rfc_6928() {
     }
 }
 
-/// Handshake and request take 0.6 s. Then follow rounds of 0.3 s, or serialisation of 187.5 ms per packet of 1500
-/// bytes.
+/// Handshake and request take 0.6 s. They are followed by rounds of 0.3 s, or by 187.5 ms of serialisation per
+/// 1500-byte packet.
 #[test]
 fn unloaded_completion_times_are_those_of_arithmetic() {
     let close = |case: Case, expected: f64, what: &str| {
@@ -129,14 +129,14 @@ fn unloaded_completion_times_are_those_of_arithmetic() {
         );
     }
     for (iw, expected) in [(3, 2.587), (4, 2.475), (10, 2.475)] {
-        // a delayed ACK of 200 ms exceeds the 187.5 ms between packets
+        // a 200 ms delayed ACK exceeds the 187.5 ms between packets
         let stack = format!(r#""count_acks": true, "initial_window": {iw}"#);
         let what = format!("64 kb/s, delayed ACKs, initial window {iw}");
         close(Case { rate: SLOW, profile: "rfc", stack, ..Case::default() }, expected, &what);
     }
 }
 
-/// Kernel reference, `initial_window.csv`: Linux 7.3.4, 20 Mb/s, 300 ms, 14 bytes of framing charged per packet.
+/// Kernel reference, `initial_window.csv`: Linux 7.3.4, 20 Mb/s, RTT 300 ms, 14 bytes of framing charged per packet.
 #[test]
 fn completion_times_are_those_of_the_kernel() {
     for (iw, connect, first_byte, total) in
@@ -155,7 +155,7 @@ fn completion_times_are_those_of_the_kernel() {
     }
 }
 
-/// Five connections at once into a queue of 40 packets at 64 kb/s, with an ACK for each packet: losses of the first
+/// Five connections at once into a 40-packet queue at 64 kb/s, with an ACK for each packet: losses of the first
 /// flights of 50 and 55 packets, and the peak queue of smaller ones. The response carries the ACK of the request, so
 /// that only data enters the queue. The minimum RTO exceeds the run: the queueing delay grows beyond the RTT of the
 /// handshake, and would cause spurious timeouts.
@@ -195,10 +195,10 @@ fn five_first_flights_fill_the_queue() {
 /// Batches of five connections that open `spacing` seconds apart, through the whole engine: data packets dropped if
 /// nothing is retransmitted and each packet that arrives opens the window by one.
 ///
-/// Of the table's rows for colliding batches, only those hold here in which all connections open at once or the queue
-/// has emptied in between. Otherwise the SYN-ACKs of the second batch wait behind the data of the first one for up to
-/// 5 s, and the data of the second batch is delayed as much: the spacing of opens is not the spacing of bursts.
-/// `burst_table.rs` has all rows, by the spacing of bursts.
+/// Of the table's rows for colliding batches, this test has only those in which all connections open at once or the
+/// queue empties in between. Otherwise the SYN-ACKs of the second batch wait behind the data of the first one for up
+/// to 5 s, and the data of the second batch is delayed by as much, so the time between opens is not the time between
+/// bursts. `burst_table.rs` has all rows, by the time between bursts.
 #[test]
 fn colliding_batches_overflow_the_queue() {
     let lab = r#""delayed_ack": false, "response_carries_ack": true, "tlp": false, "detection": "dupthresh",

@@ -18,7 +18,7 @@ fn flow(controller: &str, workload: &str) -> String {
     format!(r#"{{"profile": "linux-6", "congestion_control": "{controller}", "workload": {{{workload}}}}}"#)
 }
 
-/// A path of 20 Mbit/s and 40 ms with a queue of one BDP.
+/// A 20 Mbit/s path with an RTT of 40 ms and a one-BDP queue.
 const PATH: &str =
     r#"{"rate": 20000000, "delay": 20000000, "queue": {"kind": "drop-tail", "limit": {"packets": 67}}}"#;
 const BULK: &str = r#""kind": "bulk""#;
@@ -39,9 +39,9 @@ fn failure(done: &Output, flow: usize) -> &str {
     }
 }
 
-/// Measured with a prototype that drove the same release of quinn over such a path: goodput until the last byte
-/// arrives at the receiver 18.83 and 18.77 Mbit/s, losses 198 and 142. From seed to seed, losses differ by at most
-/// one packet.
+/// Measured with a prototype that drove the same release of quinn over such a path: goodput up to the arrival of the
+/// last byte at the receiver 18.83 and 18.77 Mbit/s, losses 198 and 142. Losses differ between seeds by at most one
+/// packet.
 #[test]
 fn a_transfer_is_that_of_the_stack_by_itself() {
     for (controller, mbit, lost) in [("quinn:cubic", 18.83, 198.0), ("quinn:newreno", 18.77, 142.0)] {
@@ -53,7 +53,7 @@ fn a_transfer_is_that_of_the_stack_by_itself() {
         assert!((goodput / mbit - 1.0).abs() < 0.001, "{controller}: {goodput}");
         assert!((number(&done, "lost_packets", 0) - lost).abs() <= 1.0, "{controller}");
         assert_eq!(number(&done, "bytes_acked", 0), 20e6);
-        // a round trip, and the serialisation of a datagram of 1,200 bytes
+        // a round trip, and the serialisation of a 1,200-byte datagram
         assert!((number(&done, "established_s", 0) - 0.040_49).abs() < 1e-4);
     }
 }
@@ -91,8 +91,8 @@ fn a_connection_dies_of_too_many_gaps_and_says_so() {
 }
 
 /// A fetch takes one round trip for the connection, one for the request, and the serialisation of the response. (The
-/// handshake and a probe for a larger packet size take part of the first window of 12,000 bytes, so a response of
-/// 10,000 bytes takes another round trip.)
+/// handshake and a probe for a larger packet size take part of the first window of 12,000 bytes, so a 10,000-byte
+/// response takes another round trip.)
 #[test]
 fn fetches_and_transactions_are_answered_and_their_connections_end() {
     let fetch = r#""kind": "fetch", "bytes": 8000, "count": 5"#;

@@ -21,7 +21,7 @@ fn every_scenario_of_the_package_is_read_and_its_text_reads_as_the_same() {
             let text = std::fs::read_to_string(&path).expect("text");
             let made = read(&text, &Disk(folder())).unwrap_or_else(|wrong| panic!("{path:?}: {wrong:?}"));
             let mut again = parse(&made.text(None)).expect("its own text");
-            // text for readers is not part of the compiled text
+            // descriptive text is not part of the compiled text
             for (group, told) in again.flows.iter_mut().zip(&made.scenario.flows) {
                 (group.name, group.transport) = (told.name.clone(), told.transport);
             }
@@ -64,7 +64,7 @@ fn a_trace_may_be_in_the_program() {
                 capacity = { kind = \"mahimahi\", file = \"x\" } }\n[[flows]]\n";
     let files = Embedded(BTreeMap::from([("x".to_string(), b"0\n1\n1\n2\n".to_vec())]));
     let made = read(text, &files).expect("a scenario");
-    // four opportunities of 1500 bytes in 2 ms for an RTT of 10 ms: 20 packets
+    // four 1500-byte opportunities in 2 ms for an RTT of 10 ms: 20 packets
     assert!(made.text(None).contains("\"limit\": {\"packets\": 40}"), "{}", made.text(None));
     assert_ne!(run(&made.scenario, 1).expect("runs").digest.hex(), "");
     let broken = Embedded(BTreeMap::from([("x".to_string(), b"0\n-1\n".to_vec())]));

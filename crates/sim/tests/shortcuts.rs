@@ -1,4 +1,4 @@
-//! Tests that shortcuts change nothing: runs without shortcuts are equal to runs with any of them.
+//! Tests that shortcuts change nothing: runs without shortcuts are identical to runs with any of them.
 
 use ackclock_sim::capture::Captured;
 use ackclock_sim::{parse, run_taking, Bounds, Customs, Shortcuts, Table};
@@ -41,7 +41,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Settings of the stack: the default, or one that affects trains.
+/// Stack settings: the default, or one that affects trains.
 fn stack() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "{}",
@@ -108,7 +108,7 @@ prop_compose! {
     }
 }
 
-/// The answer is a single byte: a client that waited for a second one would wait until the end of the connection.
+/// The response is a single byte: a client that waited for a second one would wait until the end of the connection.
 #[test]
 fn a_client_is_told_of_an_answer_of_one_byte() {
     let scenario = r#"{"duration_ns": 2000000000,

@@ -3,7 +3,7 @@
 use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Error, Output, Scenario};
 
-/// `pairs` client-server pairs over a path of 300 ms and `mbps`, with a queue of 500 packets.
+/// `pairs` client-server pairs over a path of `mbps` with an RTT of 300 ms and a queue of 500 packets.
 fn transactions(pairs: u32, mbps: f64, seconds: u64, workload: &str, stack: &str, record: &str) -> Scenario {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell",
@@ -41,7 +41,7 @@ fn every_transaction_is_accounted_for() {
     assert!(sum(&output, "incomplete") > 0, "some are under way when the run ends");
     assert_eq!(sum(&output, "bytes"), 14_480 * sum(&output, "completed"));
     assert_conservation(output.table("links"));
-    // offered: 0.5 of 5 Mb/s for 60 s, in responses of 10 packets of 1500 bytes
+    // offered: half of 5 Mb/s for 60 s, in responses of ten 1500-byte packets
     let offered = sum(&output, "offered_bytes") as f64 * 8.0 / (5e6 * 60.0);
     assert!((offered / 0.5 - 1.0).abs() < 0.05, "{offered}");
     let summary = output.table("transaction_summary");
@@ -166,7 +166,7 @@ fn a_load_that_diverges_needs_a_limit() {
     };
     let load = message(r#""arrivals": {"kind": "poisson", "load": 1.2}"#);
     assert!(load.contains("flows.0.workload.max_open") && load.contains("diverges"), "{load}");
-    // ten packets of 1500 bytes each: 8.33 responses per second fill 1 Mb/s
+    // ten 1500-byte packets each: 8.33 responses per second fill 1 Mb/s
     assert!(message(r#""arrivals": {"kind": "poisson", "rate": 8.4}"#).contains("diverges"));
     assert!(run(&transactions(1, 1.0, 10, r#""arrivals": {"kind": "poisson", "rate": 8.3}"#, "{}", "{}"), 1)
         .is_ok());
@@ -201,8 +201,8 @@ fn memory_is_for_what_is_open() {
     assert!(output.table("transaction_times").rows() < 1000);
 }
 
-/// First flights of `count` connections that open at once: number of their segments, including FINs, that can reach
-/// the link before the first ACK of data.
+/// First flights of `count` connections that open at once: number of segments, including FINs, that can reach the
+/// link before the first ACK of data.
 fn first_flight(stack: &str, bytes: u32) -> i64 {
     let json = format!(
         r#"{{"duration_ns": 490000000, "network": {{"topology": "chain",

@@ -2,7 +2,7 @@
 
 use ackclock_sim::{parse, run, Column, Output, Table};
 
-/// Players behind one link, with 20 ms of delay. The return path has ten times the rate, and a loss rate.
+/// Players behind one link, with an RTT of 20 ms. The return path has ten times the rate, and random losses.
 fn players(mbps: f64, controller: &str, video: &str, flow: &str, seconds: u64, loss_back: f64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {{"rate": 1000000000}},
@@ -23,7 +23,7 @@ const PERIODIC: &str = r#""adaptation": {"kind": "rate-based", "weight": 1.0, "s
 const FESTIVE: &str = r#""adaptation": {"kind": "festive", "window": 20, "safety": 0.85, "alpha": 12, "horizon": 5,
     "randomised": true, "gradual": true, "delayed": true}"#;
 
-/// Chunks of 2 s, a target of 8 s, playback from 4 s on.
+/// 2 s chunks, an 8 s target, playback from 4 s on.
 fn of_two_seconds(ladder: &str, rest: &str) -> String {
     format!(
         r#""ladder": {ladder}, "chunk": 2000000000, "buffer": 8000000000, "buffer_max": 12000000000,
@@ -47,7 +47,7 @@ fn after_the_buffer_is_full_requests_come_once_per_chunk() {
         let [asked, first, done, buffer] =
             ["request_s", "first_byte_s", "finish_s", "buffer_s"].map(|name| chunks.floats(name));
         assert!(chunks.integers("bytes").iter().all(|&bytes| bytes == 250_000));
-        // the player waits from the first time that its buffer exceeds the target
+        // the player waits once its buffer first exceeds the target
         let full = buffer.iter().position(|&level| level > 8.0).expect("fills up");
         assert!(full >= 4 && done[full] < 5.0, "{controller}: {buffer:?}");
         for i in 1..chunks.rows() {
@@ -86,7 +86,7 @@ fn a_link_that_is_too_slow_stalls_by_the_difference() {
             assert_eq!(asked[i], done[i - 1], "{controller}: nothing to wait for");
         }
         assert!(stalled > 20.0, "{stalled}");
-        // data in flight at the end of the run counts as well
+        // data in flight at the end of the run also counts
         assert!(done[n - 1].is_nan() && buffer[n - 1].is_nan());
         let left = if buffer[n - 2] < 4.0 { 0.0 } else { buffer[n - 2] };
         let expected = (100.0 - done[n - 2] - left).max(0.0);
@@ -141,7 +141,7 @@ fn requests_that_are_lost_cost_time_but_no_chunk() {
         );
         assert_eq!(output.table("flows").column("failed"), Some(&Column::Bool(vec![0])));
     }
-    // no answer ever arrives
+    // no response ever arrives
     let output = players(10.0, "pcc-allegro", &of_two_seconds("[1000000]", PERIODIC), "", 300, 1.0);
     assert_eq!(output.table("chunks").rows(), 1, "its hello arrives, no request does");
     assert_eq!(output.table("flows").column("failed"), Some(&Column::Bool(vec![1])));
@@ -170,7 +170,7 @@ fn a_chunk_is_as_large_in_every_arm() {
     assert_ne!(a[0], a[1], "players watch different videos");
 }
 
-/// Three FESTIVE players over 4 Mbit/s, started 1.7 s apart: levels by chunk, recorded from our first version.
+/// Three FESTIVE players over 4 Mbit/s, started 1.7 s apart: levels by chunk, recorded with our first version.
 #[test]
 fn snapshot_of_three_players() {
     let video = of_two_seconds("[300000, 600000, 900000, 1200000, 1800000]", FESTIVE);

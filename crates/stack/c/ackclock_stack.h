@@ -95,8 +95,8 @@ typedef struct {
   uint64_t (*received)(const ack_stack *);
   /* Returns whether the peer has finished and all of its data has been received. */
   int (*peer_finished)(const ack_stack *);
-  /* Returns the state. For ACK_STACK_FAILED, `reason` has the cause. Tables have separate names for "idle timeout", "too many gaps",
-   * "closed by the peer" and "refused"; other causes count as errors of the stack. */
+  /* Returns the state. For ACK_STACK_FAILED, `reason` contains the cause. Tables have separate names for "idle timeout", "too many gaps",
+   * "closed by the peer" and "refused"; other causes count as stack errors. */
   int (*state)(const ack_stack *, char *reason, size_t room);
   void (*sample)(const ack_stack *, ack_sample *);
   /* Free the instance without sending anything. */

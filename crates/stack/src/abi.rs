@@ -47,7 +47,7 @@ impl Told {
     };
 }
 
-/// `ack_stack_v1` of the header. A null function is refused when the library is loaded.
+/// `ack_stack_v1` of the header. A null function is rejected when the library is loaded.
 #[repr(C)]
 pub struct Table {
     pub abi: u32,

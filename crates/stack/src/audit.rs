@@ -6,9 +6,9 @@ use ackclock_core::foreign::Accounts;
 use crate::abi::{Told, NONE};
 use crate::library::{Instance, State};
 
-/// Maximum of a reported number, so that it fits the columns of tables.
+/// Maximum reported number that fits the table columns.
 const MOST: u64 = i64::MAX as u64;
-/// Maximum excess of a reported RTT over the connection's age, because clocks of stacks may be coarse.
+/// Maximum by which a reported RTT may exceed the connection's age, because a stack's clock may be coarse.
 const COARSE_NS: u64 = 1_000_000_000;
 /// Maximum number of datagrams sent at one instant.
 pub const AT_ONCE: u32 = 65_536;
@@ -21,17 +21,17 @@ pub struct Audit {
     received: u64,
     finished: bool,
     closed: bool,
-    /// Bytes of all datagrams that arrived.
+    /// Total size of the datagrams that have arrived, bytes.
     arrived: u64,
     /// Number of datagrams sent, and their bytes including headers.
     sent: u64,
     bytes: u64,
-    /// Time of the last transmission, and number of transmissions at that time since an arrival.
+    /// Time of the last transmission, and how many have been made at that instant since the last arrival.
     instant: (u64, u32),
 }
 
 impl Audit {
-    /// Start the audit of an end that is opened now.
+    /// Start the audit of an end that is being opened.
     pub fn new(now: u64) -> Audit {
         Audit {
             opened: now,
@@ -129,7 +129,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Return the data for comparison with the other end. `written` is `None` for an endless amount.
+    /// Return the figures to compare with the other end's. `written` is `None` for an endless amount.
     pub fn accounts(&self, written: Option<u64>, closes: bool, failed: bool) -> Accounts {
         Accounts { written, closes, failed, arrived: self.arrived, received: self.received }
     }
@@ -160,7 +160,7 @@ impl Audit {
     }
 }
 
-/// Names and values of all numbers in a report.
+/// Names and values of all reported numbers.
 fn fields(told: &Told) -> [(&'static str, u64); 12] {
     [
         ("window", told.window),

@@ -16,7 +16,7 @@ const LARGE: u64 = 10_000_000;
 const SMALL: u64 = 500_000;
 /// Number of junk datagrams.
 const JUNK: u32 = 10_000;
-/// Maximum number of steps of a path; a transfer takes about 40,000.
+/// Maximum number of steps per path; a transfer takes about 40,000.
 const MOST_STEPS: u64 = 2_000_000;
 
 /// Name and description of each check.
@@ -59,7 +59,7 @@ fn names() -> String {
     CHECKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// A link: rate in bit/s, one-way delay in ns, and loss of one in `loses` datagrams (0 for none).
+/// A link: rate in bit/s, one-way delay in ns, and one datagram lost in every `loses` (0 for none).
 #[derive(Clone, Copy)]
 struct Link {
     rate: u64,
@@ -89,7 +89,7 @@ struct Path {
     shape: u64,
     digest: u64,
     steps: u64,
-    /// Time at which the client could send data, and error of the deadline check.
+    /// Time from which the client could send data, and error found by the deadline check.
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
@@ -304,7 +304,7 @@ impl On<'_> {
     }
 }
 
-/// A path with losses that the stack must repair.
+/// A lossy path, whose losses the stack must repair.
 const LOSSY: Link = Link { rate: 10_000_000, delay: 10 * MS, loses: 53 };
 
 /// Return random bytes, or a modified datagram of the stack.
@@ -331,7 +331,7 @@ fn threads() -> Option<usize> {
 }
 
 impl Path {
-    /// Transmit everything that both ends send now.
+    /// Transmit everything that both ends have to send now.
     fn settle(&mut self) -> Result<(), String> {
         for side in [0, 1] {
             while let Some((len, mark)) = self.ends[side].transmit(self.now, &mut self.scratch)? {

@@ -16,7 +16,7 @@ use crate::abi::{Told, NONE};
 use crate::audit::Audit;
 use crate::library::{loaded, Instance, Library, State};
 
-/// Set-up of both ends of a flow.
+/// Configuration of both ends of a flow.
 #[derive(Clone)]
 pub struct Recipe {
     library: &'static Library,
@@ -26,8 +26,8 @@ pub struct Recipe {
     window: u32,
 }
 
-/// Return the recipe of `STACK:CONTROLLER`, or an error (under the key "*" if it concerns the options). A trial end is
-/// opened to validate the options.
+/// Return the recipe for `STACK:CONTROLLER`, or an error (under the key "*" if it concerns the options). A trial end
+/// is opened to validate the options.
 pub fn build(name: &str, options: &Options) -> Result<Arc<dyn Maker>, Refusal> {
     let (stack, controller) = name.split_once(':').unwrap_or((name, ""));
     let there = loaded();
@@ -143,7 +143,7 @@ impl Maker for Recipe {
     }
 }
 
-/// State of one end.
+/// One end of a flow.
 struct End {
     recipe: Recipe,
     opens: bool,
@@ -157,7 +157,7 @@ struct End {
     waiting: u64,
     written: u64,
     forever: bool,
-    /// Whether the amount written is unknown, because the application wrote without limit or stopped.
+    /// Whether the amount written is unknown, because the application has written without limit or has stopped.
     endless: bool,
     closes: bool,
     state: State,
@@ -167,12 +167,12 @@ struct End {
     /// Number of successive timer calls after which the deadline was still in the past.
     in_vain: u32,
     told: Told,
-    /// Number of datagrams sent, number of these with data, and bytes of all.
+    /// Datagrams sent, datagrams with data, and total bytes.
     number: u64,
     pieces: u64,
     bytes: u64,
     reductions: u64,
-    /// Sum of the RTT samples, ns, and their number.
+    /// Sum of the RTT samples, ns, and number of samples.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
 }
@@ -199,7 +199,7 @@ impl End {
         self.look(now, false);
     }
 
-    /// Report an impossible report of the library, which ends the run.
+    /// Fail because of an impossible report from the library, which ends the run.
     #[cold]
     fn accuse(&mut self, now: Time, said: &str) {
         let library = self.recipe.library;
@@ -264,7 +264,7 @@ impl End {
         }
     }
 
-    /// Record the RTT sample of an ACK, and a row of the trace.
+    /// Record an ACK's RTT sample and a trace row.
     fn note_ack(&mut self, now: Time, before: &Told) {
         if known(self.told.acks) == known(before.acks) {
             return;

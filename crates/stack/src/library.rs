@@ -24,18 +24,18 @@ const CANARY: [u8; 16] = [0xa5; 16];
 pub struct Library {
     /// Name in scenarios.
     pub name: String,
-    /// Version of the library.
+    /// Library version.
     pub version: String,
     /// Names of its controllers.
     pub controllers: Vec<String>,
     /// Size of the headers in front of each datagram on the wire, bytes.
     pub header: u8,
-    /// Number of round trips of a handshake until the client may send data.
+    /// Number of handshake round trips before the client may send data.
     pub round_trips: u32,
     functions: Functions,
 }
 
-/// Functions of the library, none of them null.
+/// The library's functions, none of them null.
 struct Functions {
     open: Open,
     datagram: unsafe extern "C" fn(*mut Raw, u64, u8, *const u8, usize),

@@ -13,7 +13,7 @@ use crate::memory::Share;
 pub use profiles::{is_linux_today, PROFILES};
 pub use stack::{MetricsCache, Stack, Switches};
 
-/// Method of loss detection.
+/// Loss detection method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detection {
     /// Three SACKed segments above the lost one (RFC 6675 IsLost); without SACK three duplicate ACKs (RFC 5681).
@@ -26,7 +26,7 @@ pub enum Detection {
 
 choice! { Detection: Dupthresh "dupthresh", Fack "fack", Rack "rack" }
 
-/// Estimator of the retransmission timeout.
+/// Retransmission timeout estimator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoStyle {
     /// RFC 6298.
@@ -35,7 +35,7 @@ pub enum RtoStyle {
     Linux,
 }
 
-/// Policy of a receiver for delayed ACKs.
+/// A receiver's delayed-ACK policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelayedAck {
     /// Acknowledge every segment at once.
@@ -59,7 +59,8 @@ pub enum EarlyRetransmit {
 
 choice! { EarlyRetransmit: Off "off", Rfc5827 "rfc5827", Delayed "delayed" }
 
-/// Use of explicit congestion notification by an endpoint (RFC 3168, RFC 9768; Linux `tcp_ecn`, 0 to 5 in another order).
+/// An endpoint's use of explicit congestion notification (RFC 3168, RFC 9768; Linux `tcp_ecn`, 0 to 5 in another
+/// order).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnUse {
     /// No ECN.
@@ -72,7 +73,7 @@ pub enum EcnUse {
     AccEcn,
     /// Agree to accurate ECN, and request nothing.
     AccEcnAccept,
-    /// Agree to accurate ECN, and request ECN of RFC 3168.
+    /// Agree to accurate ECN, and request RFC 3168 ECN.
     AccEcnAsk,
 }
 
@@ -90,7 +91,7 @@ impl EcnUse {
     }
 }
 
-/// Settings of accurate ECN (Linux `tcp_ecn_option`, `tcp_ecn_option_beacon`, `tcp_ecn_fallback`).
+/// Accurate ECN settings (Linux `tcp_ecn_option`, `tcp_ecn_option_beacon`, `tcp_ecn_fallback`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccEcnRules {
     /// Rule for sending the option: 0 never, 1 if it reports something new, 2 always if the path passes it, 3
@@ -98,7 +99,7 @@ pub struct AccEcnRules {
     pub option: u8,
     /// Minimum number of options per round trip; 0: no minimum.
     pub beacon: u8,
-    /// The mark of a SYN that the peer reports is checked for plausibility.
+    /// Whether the SYN mark reported by the peer is checked for plausibility.
     pub fallback: bool,
 }
 
@@ -113,13 +114,13 @@ pub enum Wheel {
     Levels,
 }
 
-/// Whether a FIN waits for the congestion window.
+/// Whether a FIN has to wait for the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinRule {
     /// The FIN waits for the congestion window like every other segment.
     Waits,
     /// A FIN without data is sent regardless of the congestion window (Linux `tcp_cwnd_test`; up to 2012 also
-    /// a buffer of one packet with data and FIN).
+    /// a one-packet buffer with data and FIN).
     AloneLeaves,
     /// The segment with the FIN is sent regardless of the congestion window, even if it carries data.
     WithDataLeaves,
@@ -134,13 +135,14 @@ pub struct Pacing {
     pub on: bool,
     /// The initial window is spread over the RTT of the handshake.
     pub initial_window: bool,
-    /// The rate is computed for TCP_INFO even if no departure depends on it. (Packets of several segments need it in any case.)
+    /// The rate is computed for TCP_INFO even if no departure depends on it. (Multi-segment packets need it in any
+    /// case.)
     pub measured: bool,
     /// Pacing rate in percent of cwnd per srtt, while cwnd is below half of ssthresh (Linux `tcp_pacing_ss_ratio`).
     pub ss_percent: u32,
-    /// Pacing rate in percent of cwnd per srtt, from half of ssthresh on (Linux `tcp_pacing_ca_ratio`).
+    /// Pacing rate in percent of cwnd per srtt, once cwnd has reached half of ssthresh (Linux `tcp_pacing_ca_ratio`).
     pub ca_percent: u32,
-    /// Maximum rate, bytes/s (SO_MAX_PACING_RATE).
+    /// Maximum pacing rate, bytes/s (SO_MAX_PACING_RATE).
     pub most: u64,
 }
 
@@ -156,31 +158,32 @@ impl Pacing {
     };
 }
 
-/// Limit of the send buffer, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
+/// Send buffer limit, bytes, in Linux's memory accounting (SO_SNDBUF, `tcp_wmem`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimit {
     /// Current limit.
     pub bytes: u64,
-    /// Maximum to which the limit grows with the window; 0 if the application has fixed the limit.
+    /// Maximum to which the limit may grow with the window; 0 if the application has fixed the limit.
     pub most: u64,
 }
 
 impl SendLimit {
-    /// Return a limit that the application has fixed.
+    /// Return a limit fixed by the application.
     pub fn fixed(bytes: u64) -> SendLimit {
         SendLimit { bytes, most: 0 }
     }
 }
 
-/// Send buffers, as in Linux: a write fills them, PSH is set where Linux sets it, and the time for which they limit
-/// the sender is measured. Without buffers, data is a number of bytes, and PSH is on the last segment written so far.
+/// Send buffers, as in Linux: a write fills them, PSH is set where Linux sets it, and the time during which they
+/// limit the sender is measured. Without buffers, data is only a byte count, and the last segment written so far
+/// carries PSH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
-    /// Limit of the memory for written data that is not acknowledged; `None`: unlimited.
+    /// Memory limit for written but unacknowledged data; `None`: unlimited.
     pub limit: Option<SendLimit>,
     /// Number of unsent bytes at which a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX`: unlimited.
     pub notsent_lowat: u64,
-    /// New data is sent in packets of several segments; `None`: each segment is a packet.
+    /// New data is sent in multi-segment packets; `None`: each segment is a packet.
     pub tso: Option<Tso>,
     /// Maximum size of a write call, bytes; a longer write is split into successive calls. `u64::MAX`: one call.
     pub call_bytes: u64,
@@ -192,16 +195,16 @@ impl Buffers {
         Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
 }
 
-/// Size of each write call, bytes, of an application that writes without end.
+/// Size of each write call of an application that writes without end, bytes.
 pub const WRITE: u64 = 256 << 10;
 
-/// Size of packets of several segments.
+/// Size of multi-segment packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tso {
-    /// Minimum number of segments in one packet (Linux `tcp_min_tso_segs`).
+    /// Minimum number of segments per packet (Linux `tcp_min_tso_segs`).
     pub min_segments: u32,
-    /// Inverse of the fraction of the window that is used at once; with less space a packet may wait for an
-    /// ACK (Linux `tcp_tso_win_divisor`).
+    /// Divisor of the window: a packet is sent at once if at least `1 / win_divisor` of the window
+    /// may be sent now; otherwise it may wait for an ACK (Linux `tcp_tso_win_divisor`).
     pub win_divisor: u32,
 }
 
@@ -213,7 +216,7 @@ impl Tso {
 /// Configuration of one endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Payload of a full segment, bytes; 0: 1460 less the timestamp option.
+    /// Payload of a full segment, bytes; 0: 1460 minus the timestamp option.
     pub smss: u32,
     /// Largest segment that the path is known to carry, options included, bytes. Smaller than the announced
     /// MSS if a router reported it.
@@ -226,11 +229,11 @@ pub struct Config {
     pub sack: bool,
     /// Offer and use timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Method of loss detection.
+    /// Loss detection method.
     pub detection: Detection,
     /// DupThresh, segments (Linux `tcp_reordering`).
     pub dup_thresh: u32,
-    /// Estimator of the RTO.
+    /// RTO estimator.
     pub rto_style: RtoStyle,
     /// RTO before the first RTT sample (RFC 6298 §2.1).
     pub initial_rto: Span,
@@ -246,9 +249,9 @@ pub struct Config {
     pub syn_retries: u8,
     /// Retransmissions of data before giving up (Linux `tcp_retries2`).
     pub data_retries: u8,
-    /// Policy for delayed ACKs.
+    /// Delayed-ACK policy.
     pub delayed_ack: DelayedAck,
-    /// Timeout of delayed ACKs; with `DelayedAck::Linux` its initial value.
+    /// Delayed-ACK timeout; with `DelayedAck::Linux` its initial value.
     pub delack_timeout: Span,
     /// SACK compression: duplicate ACKs after the first three are delayed (Linux 4.18 on).
     pub sack_compression: bool,
@@ -264,10 +267,10 @@ pub struct Config {
     pub undo: bool,
     /// RFC 6675 NextSeg rules (3) and (4): without new data, also retransmit segments that are not marked lost.
     pub next_seg_rules: bool,
-    /// Grow cwnd by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
+    /// Grow cwnd per ACK instead of per acknowledged segment (Linux before the stretch-ACK fixes of 2015).
     pub count_acks: bool,
-    /// The receiver conceals losses, and acknowledges data ahead of its arrival: this share of a round trip's
-    /// data, in units of 1/65536. `None`: an honest receiver.
+    /// The receiver conceals losses, and acknowledges data ahead of its arrival: this fraction of a round
+    /// trip's data, in units of 1/65536. `None`: an honest receiver.
     pub optimistic_acks: Option<u32>,
     /// After a dubious ACK, cwnd is at most pipe plus the reordering degree (Linux up to 3.1
     /// `tcp_moderate_cwnd`).
@@ -279,35 +282,35 @@ pub struct Config {
     pub idle_restart: bool,
     /// Do not grow cwnd while the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
     pub cwnd_validation: bool,
-    /// First advertised window, bytes.
+    /// Initial advertised window, bytes.
     pub initial_rwnd: u32,
-    /// First advertised window of the end that connects, bytes; 0: `initial_rwnd`.
+    /// Initial advertised window of the connecting end, bytes; 0: `initial_rwnd`.
     pub initiator_rwnd: u32,
-    /// Receive window for which the first buffer suffices, bytes; 0: `initial_rwnd`.
+    /// Receive window that the first buffer can hold, bytes; 0: `initial_rwnd`.
     pub first_buffer: u64,
     /// Maximum receive window, bytes.
     pub receive_buffer: u64,
     /// Maximum receive buffer, bytes of memory including the packets' overhead (Linux `tcp_rmem`); 0: the
     /// memory of full segments for `receive_buffer`.
     pub receive_memory: u64,
-    /// Packets of several segments reach the peer as they were sent, because no NIC splits them.
+    /// Multi-segment packets reach the peer as they were sent, because no NIC splits them.
     pub whole_packets: bool,
     /// The offered window may shrink when memory runs short (Linux `tcp_shrink_window`; off by default, as
     /// there). RFC 9293 §3.8.6 advises against it.
     pub shrink_window: bool,
     /// Quarters of a socket buffer available to payload; the rest is reserved for the packets' overhead.
     pub window_quarters: u8,
-    /// The whole window is offered from the start. Otherwise it opens by two segments for each one received.
+    /// The whole window is offered from the start. Otherwise it opens by two segments for each segment received.
     pub whole_window: bool,
     /// Initial payload of a segment when the path MTU is probed, bytes (Linux `tcp_base_mss`).
     pub base_mss: u32,
-    /// Length of an IP header, bytes.
+    /// IP header length, bytes.
     pub ip_header: u32,
     /// The receiver reports duplicates (RFC 2883).
     pub dsack: bool,
-    /// Use of ECN.
+    /// ECN mode.
     pub ecn: EcnUse,
-    /// Settings of accurate ECN.
+    /// Accurate ECN settings.
     pub accecn: AccEcnRules,
     /// ECN-capable packets carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,
@@ -316,12 +319,12 @@ pub struct Config {
     /// Check segments as if the peer were untrusted (RFC 5961), with this minimum interval between answers to
     /// invalid segments without payload. `None`: no checks, because the peer is another simulated endpoint.
     pub validate: Option<Span>,
-    /// TCP small queues: limit of data in the queue of the host's device, bytes of memory (Linux
+    /// TCP small queues: limit on data in the host's device queue, bytes of memory (Linux
     /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.
     pub small_queues: Option<u64>,
-    /// Send buffers; `None`: data is a number of bytes.
+    /// Send buffers; `None`: data is only a byte count.
     pub buffers: Option<Buffers>,
-    /// Memory of a send buffer beyond its payload, bytes (Linux `truesize`).
+    /// Memory used by a send buffer beyond its payload, bytes (Linux `truesize`).
     pub buffer_overhead: u32,
     /// Send buffer that blocks an application with an endless write or one long transfer, with one segment
     /// per buffer. `None`: the application hands over everything at once. Used only without `buffers`.
@@ -329,25 +332,25 @@ pub struct Config {
     /// An application woken by a packet runs after all other events of the same instant, because the kernel
     /// processes packets first.
     pub application_waits: bool,
-    /// The counters that only TCP_INFO reads are kept.
+    /// Keep the counters that only TCP_INFO reads.
     pub ledger: bool,
     /// The application reads by [`Connection::read`](crate::Connection::read); otherwise it reads at once.
     pub explicit_reads: bool,
-    /// Ticks per second of the host's timers; 0: exact timers.
+    /// Timer ticks per second on the host; 0: exact timers.
     pub hz: u32,
     /// Rounding of timers longer than one tick.
     pub wheel: Wheel,
-    /// Phase of the tick, ns. Hosts are not switched on at time 0.
+    /// Tick phase, ns. Hosts are not switched on at time 0.
     pub tick_phase: u64,
-    /// Recovery rule, of which each connection gets a copy.
+    /// Recovery rule, copied for each connection.
     pub rule: Rule,
-    /// Recipe for the controller of each connection.
+    /// Recipe for each connection's controller.
     pub controller: Recipe,
-    /// Slow-start algorithm of each connection; `None`: that of the controller.
+    /// Slow-start algorithm of each connection; `None`: the controller's own.
     pub slow_start: Option<SlowStartConfig>,
-    /// The receiver processes the next segment in order on a fast path with the same outcome.
+    /// The receiver processes the next in-order segment on a fast path with the same outcome.
     pub predicts: bool,
-    /// [`Connection::rest`](crate::Connection::rest) has an effect: less memory, with the same outcome.
+    /// [`Connection::rest`](crate::Connection::rest) takes effect: it saves memory and does not change the outcome.
     pub rests: bool,
     /// Segments written and sent at the same instant take a fast path with the same outcome
     /// (`send_buffer.rs`).
@@ -359,7 +362,7 @@ pub struct Config {
 pub enum MtuProbing {
     /// Never.
     Off,
-    /// After repeated timeouts, which a path that drops large packets may have caused.
+    /// After repeated timeouts, because the path may be dropping large packets.
     AfterTimeouts,
     /// Always, starting with small segments.
     Always,
@@ -408,7 +411,7 @@ impl Config {
     /// The end that connects does not know yet whether timestamps will reduce the payload (Linux `tcp_connect_init`).
     pub fn offer_first_buffer(&mut self) {
         let first = self.first_buffer;
-        // A header without scaling, such as that of a SYN, can express at most 65,535.
+        // An unscaled window field, such as that of a SYN, can express at most 65,535.
         let whole =
             |segment: u64| (if first > segment { first / segment * segment } else { first }).min(65_535);
         let segment = self.payload() as u64;

@@ -32,22 +32,22 @@ use receiving::Receiving;
 use sending::Sending;
 use validity::Validity;
 
-/// State of the connection.
+/// Connection state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Nothing was sent or received yet.
+    /// Nothing has been sent or received yet.
     Closed,
     /// Waiting for a SYN.
     Listen,
-    /// A SYN was sent.
+    /// A SYN has been sent.
     SynSent,
-    /// A SYN-ACK was sent.
+    /// A SYN-ACK has been sent.
     SynReceived,
-    /// The handshake is complete, and at least one FIN is not acknowledged yet.
+    /// The handshake is complete, and at least one FIN has not been acknowledged yet.
     Established,
-    /// Both FINs were sent and acknowledged.
+    /// Both FINs have been sent and acknowledged.
     Done,
-    /// Retries were exhausted, or the peer reset the connection.
+    /// Retries are exhausted, or the peer has reset the connection.
     Failed,
 }
 
@@ -88,7 +88,7 @@ pub struct Connection {
     pub(crate) has_ts: bool,
     sack: bool,
     peer_mss: u32,
-    /// The ACK of the SYN-ACK is sent before any data (`connect` returns first).
+    /// The ACK of the SYN-ACK is sent before any data, because `connect` returns first.
     ack_first: bool,
     /// The peer's FIN had arrived before this end closed.
     pub(crate) closed_last: bool,
@@ -101,7 +101,7 @@ pub struct Connection {
     /// Maximum age of a timestamp relative to the latest one, in ticks of the timestamp clock (Linux
     /// TCP_PAWS_WINDOW).
     pub(crate) paws_window: i32,
-    /// A packet of several segments is split by the NIC (TSO).
+    /// The NIC splits multi-segment packets (TSO).
     cuts: bool,
     /// The halves may be stored in compact form (see [`Connection::rest`]).
     rests: bool,
@@ -125,7 +125,7 @@ impl Connection {
         Connection::of(config, responder, sender, receiver)
     }
 
-    /// Return an end that reuses the memory of this closed one.
+    /// Return a new end that reuses the memory of this closed one.
     pub fn renewed(self, flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let (Sending::Awake(mut sender), Receiving::Awake(mut receiver)) = (self.sender, self.receiver)
         else {
@@ -210,14 +210,14 @@ impl Connection {
         self.sender.now_mut().map_or(0, Sender::take_refused)
     }
 
-    /// Charge a packet with `payload` bytes that entered the host's queue.
+    /// Charge a packet with `payload` bytes that has entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Some(sender) = self.sender.now_mut() {
             sender.queued(payload);
         }
     }
 
-    /// Release the charge of a packet that left the host's queue. Returns whether the sender was throttled.
+    /// Release the charge of a packet that has left the host's queue. Returns whether the sender was throttled.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
     }
@@ -366,7 +366,8 @@ impl Connection {
         }
     }
 
-    /// Return the deadline if it is earlier than `before`, else any time that is not. Faster than [`Connection::next_deadline`].
+    /// Return the deadline if it is earlier than `before`, otherwise any time not earlier than `before`. Faster than
+    /// [`Connection::next_deadline`].
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
         if !self.plain && (self.state != State::Established || self.keeper.is_some()) {
@@ -383,7 +384,7 @@ impl Connection {
         self.transmit_into(now, due, &mut seg).then_some(seg)
     }
 
-    /// Write the next segment into `seg`. False: there was nothing to send after all.
+    /// Write the next segment into `seg`. Returns false if there was nothing to send after all.
     #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, due: Due, seg: &mut Segment) -> bool {
         match due {
@@ -430,7 +431,7 @@ impl Connection {
         self.keepalive_probe(now).map(Due::Segment)
     }
 
-    /// Whether nothing is to be sent now, as far as a quick check can tell. Otherwise call [`Connection::next_due`].
+    /// Quick check that nothing has to be sent now. If it fails, call [`Connection::next_due`].
     #[inline(always)]
     pub fn has_nothing(&mut self, now: Time) -> bool {
         let nothing = self.plain && !self.receiver.ack_due() && self.sender.has_nothing();

@@ -1,5 +1,5 @@
 //! Counters of one endpoint that only TCP_INFO reads: segments and bytes in both directions, and the times of
-//! the last ones. Kept on request; a simulation has its own tables. Names are those of `tcp_info` (Linux
+//! the latest ones. Kept on request; simulations have their own tables. Names are those of `tcp_info` (Linux
 //! `tcp_get_info`).
 
 use ackclock_core::{Flags, Segment, Time};
@@ -29,7 +29,7 @@ impl Ledger {
         (self.last_data_sent, self.last_data_recv, self.last_ack_recv) = (now, now, now);
     }
 
-    /// Count a segment that arrived; `rcv_nxt` is the expected offset.
+    /// Count an arriving segment; `rcv_nxt` is the next expected offset.
     pub fn received(&mut self, now: Time, seg: &Segment, rcv_nxt: u64) {
         self.segs_in += 1;
         if seg.flags.has(Flags::ACK) {
@@ -44,7 +44,7 @@ impl Ledger {
         }
     }
 
-    /// Count a segment that was sent.
+    /// Count a sent segment.
     pub fn sent(&mut self, now: Time, seg: &Segment) {
         // Linux sends a SYN-ACK before there is a socket that could count it.
         self.segs_out += !(seg.flags.has(Flags::SYN) && seg.flags.has(Flags::ACK)) as u64;

@@ -1,40 +1,40 @@
-//! Memory of a packet in a receive buffer, and the share of it that is payload (Linux `truesize`,
-//! `scaling_ratio`; sizes as measured on 64 bits).
+//! Memory that a packet occupies in a receive buffer, and the fraction of it that is payload (Linux
+//! `truesize`, `scaling_ratio`; sizes as measured on 64 bits).
 
 use ackclock_core::choice;
 
-/// Sizes of Linux `struct sk_buff` and `skb_shared_info`, aligned, bytes.
+/// Aligned sizes of Linux `struct sk_buff` and `skb_shared_info`, bytes.
 const SK_BUFF: u32 = 256;
 const SHARED_INFO: u32 = 320;
 /// Cache line, bytes. Sizes are multiples of it.
 const LINE: u32 = 64;
-/// Maximum size of a head from the separate cache for small heads (Linux SKB_SMALL_HEAD_CACHE_SIZE), bytes.
+/// Maximum size of a head taken from the separate small-head cache (Linux SKB_SMALL_HEAD_CACHE_SIZE), bytes.
 const SMALL_HEAD: u32 = 576;
 /// Unused bytes before the headers (Linux NET_SKB_PAD).
 const PAD: u32 = 64;
 
-/// Page size, and bytes that fit into the head of a packet. The rest of a larger packet is in pages.
+/// Page size, and number of bytes that fit into a packet's head. The rest of a larger packet is stored in pages.
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 
-/// Maximum number of fragments of one packet (Linux MAX_SKB_FRAGS). Up to this number, following data is
+/// Maximum number of fragments per packet (Linux MAX_SKB_FRAGS). Up to this number, following data is
 /// merged into the packet and its own head is freed (`skb_try_coalesce`).
 pub const MOST_PIECES: u32 = 17;
 
 /// Bytes that the sender's application writes into one page (Linux SKB_FRAG_PAGE_ORDER).
 const SENT_PAGE: u64 = 32_768;
 
-/// Payload of one page when packets are copied together, bytes.
+/// Payload per page after packets have been collapsed, bytes.
 pub const COPY: u64 = (PAGE - SHARED_INFO) as u64;
 
-/// Memory of this many bytes after they were copied together (Linux `tcp_collapse`).
+/// Memory used by this many bytes once they have been collapsed (Linux `tcp_collapse`).
 pub fn copied_together(bytes: u64) -> u64 {
     let rest = (bytes % COPY) as u32;
     let whole = bytes / COPY * (PAGE + SK_BUFF) as u64;
     whole + if rest > 0 { (head(rest) + SK_BUFF) as u64 } else { 0 }
 }
 
-/// Bytes that can still be copied into the last packet after copying this many bytes together.
+/// Bytes that can still be copied into the last packet after this many bytes have been collapsed.
 pub fn room_behind_copies(bytes: u64) -> u32 {
     match (bytes % COPY) as u32 {
         0 => 0,
@@ -42,7 +42,7 @@ pub fn room_behind_copies(bytes: u64) -> u32 {
     }
 }
 
-/// Size of the memory block for this many bytes and the kernel's data after them.
+/// Size of the memory block that stores this many bytes and the kernel's data after them.
 fn head(bytes: u32) -> u32 {
     match bytes.next_multiple_of(LINE) + SHARED_INFO {
         size if size <= SMALL_HEAD => SMALL_HEAD,
@@ -62,7 +62,7 @@ pub enum PacketMemory {
 choice! { PacketMemory: Copied "copied", HandedOn "handed-on" }
 
 impl PacketMemory {
-    /// Memory of a packet with `len` bytes of payload and `overhead` of headers.
+    /// Memory used by a packet with `len` bytes of payload and `overhead` bytes of headers.
     #[inline]
     pub fn of(self, len: u32, overhead: u32) -> u64 {
         match self {
@@ -71,8 +71,8 @@ impl PacketMemory {
         }
     }
 
-    /// Number of fragments of a packet that can be merged into another packet; 0 if its memory is the
-    /// device's. `start` is the packet's offset in the stream. A packet that arrived `whole` has one fragment
+    /// Number of fragments of a packet that can be merged into another packet; 0 if its memory belongs to the
+    /// device. `start` is the packet's offset in the stream. A packet that arrived `whole` has one fragment
     /// per page of its sender; one that was split and merged again has one per segment of `mss` bytes. (Linux
     /// `skb_shinfo(skb)->nr_frags`. Differs: a page begins where the previous one is full, whereas Linux
     /// leaves its last 31 bytes empty.)
@@ -89,7 +89,7 @@ impl PacketMemory {
         (len as u64).div_ceil(mss) as u32 + cut.count() as u32
     }
 
-    /// Bytes of the next packet that can be copied behind `len` bytes of payload in a packet.
+    /// Bytes of the next packet that can be appended to a packet with `len` bytes of payload.
     pub fn room_behind(self, len: u32, overhead: u32) -> u32 {
         let used = PAD + len + overhead;
         match self {
@@ -98,7 +98,7 @@ impl PacketMemory {
         }
     }
 
-    /// Payload share of full Ethernet segments.
+    /// Payload ratio of full Ethernet segments.
     pub fn full(self) -> Share {
         Share::of(1448, self.of(1448, 52))
     }
@@ -111,24 +111,24 @@ fn copied(len: u32, overhead: u32) -> u64 {
     (head(PAD + len + overhead) + SK_BUFF) as u64
 }
 
-/// Payload as a share of memory, in units of 1/256 (Linux `scaling_ratio`).
+/// Payload as a fraction of memory, in units of 1/256 (Linux `scaling_ratio`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share(u64);
 
 impl Default for Share {
-    /// Value before the first segment (Linux TCP_DEFAULT_SCALING_RATIO).
+    /// Ratio before the first segment (Linux TCP_DEFAULT_SCALING_RATIO).
     fn default() -> Share {
         Share(128)
     }
 }
 
 impl Share {
-    /// Return the minimum memory for a window of `window` bytes.
+    /// Return the minimum memory needed for a window of `window` bytes.
     pub fn needed(self, window: u64) -> u64 {
         (window << 8).div_ceil(self.0)
     }
 
-    /// Return the share for segments of this length, each of which takes `memory` bytes.
+    /// Return the ratio for segments of this length, each of which occupies `memory` bytes.
     pub fn of(len: u32, memory: u64) -> Share {
         Share(((len as u64) << 8).checked_div(memory).unwrap_or(0).max(1))
     }

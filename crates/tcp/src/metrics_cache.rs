@@ -9,7 +9,7 @@ use ackclock_cc::Window;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-/// Age after which entries are void.
+/// Age at which entries expire.
 const LIFETIME: Span = Span::from_secs(3600);
 
 /// Cached values of one destination.

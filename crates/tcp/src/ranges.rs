@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Replace the ranges at indices `replaced` by `range`. If there are none, insert `range` at that position.
+/// Replace the ranges at indices `replaced` with `range`. If there are none, insert `range` at that position.
 #[inline]
 pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range: T) {
     if !replaced.is_empty() {

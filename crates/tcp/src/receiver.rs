@@ -1,8 +1,9 @@
 //! The receiving half: reassembly, and content and timing of ACKs.
 //!
-//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an immediate ACK when a gap closes,
-//! compression of duplicate ACKs after the first three). SACK blocks follow RFC 2018, with the block of the latest arrival first; DSACK
-//! follows RFC 2883. The window grows by autotuning (`rwnd.rs`). While it grows, Linux acknowledges every segment, which gives its early ACK trains.
+//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an
+//! immediate ACK when a gap closes, compression of duplicate ACKs after the first three). SACK blocks follow RFC 2018,
+//! with the block of the latest arrival first; DSACK follows RFC 2883. The window grows by autotuning (`rwnd.rs`).
+//! While it grows, Linux acknowledges every segment, hence its early ACK trains.
 
 mod accurate;
 mod acks;
@@ -42,7 +43,7 @@ pub struct Receiver {
     /// Next offset expected in order.
     pub rcv_nxt: u64,
     /// The next segment needs only the fast path of [`Receiver::on_data`] (Linux `pred_flags`): ACKs follow
-    /// Linux, no data is out of order, and data in order is read at once. Recomputed after every other
+    /// Linux, no data is out of order, and in-order data is read at once. Recomputed after every other
     /// segment. Code outside [`Receiver::on_other_data`] that sets `early` or `optimist`, or opens gaps, must
     /// clear it.
     is_plain: bool,
@@ -67,7 +68,7 @@ impl Receiver {
         self.assembly.out_of_order.front().into_iter().for_each(prefetch_all);
     }
 
-    /// Return the receiver of one end of a connection, before its handshake.
+    /// Return the receiver for one end of a connection, in its state before the handshake.
     pub fn of_end(config: &Config, responder: bool) -> Receiver {
         let ticks = Ticks::of(config);
         match responder && config.switches.response_carries_ack {
@@ -99,7 +100,7 @@ impl Receiver {
     /// Apply the options that the handshake agreed on.
     pub fn negotiated(&mut self, sack: bool, timestamps: bool) {
         self.assembly.sack &= sack;
-        // Bytes of options that were not agreed on are available to the payload.
+        // Option bytes that were not negotiated are available to the payload.
         let options = 12 * (self.stamps.on && !timestamps) as u32;
         self.sizes.most = self.sizes.most.saturating_add(options);
         self.sizes.advmss += options;
@@ -107,7 +108,7 @@ impl Receiver {
         self.window.negotiated(self.stamps.on);
     }
 
-    /// Start at the end of the handshake. The pace of data is measured from this time (Linux
+    /// Start at the end of the handshake. Inter-arrival times are measured from here (Linux
     /// `tcp_finish_connect`: `lrcvtime`).
     pub fn begin(&mut self, now: Time) {
         self.acks.last_data = now;
@@ -120,7 +121,7 @@ impl Receiver {
         self.acks.rcv_wup = 1;
     }
 
-    /// Whether the peer's FIN was received in order.
+    /// Whether the peer's FIN has been received in order.
     pub fn fin_received(&self) -> bool {
         self.assembly.fin_at.is_some_and(|at| self.rcv_nxt > at.get())
     }
@@ -152,12 +153,12 @@ impl Receiver {
         self.window.rounding()
     }
 
-    /// rcv_nxt when the last ACK was sent.
+    /// `rcv_nxt` when the last ACK was sent.
     pub fn last_ack(&self) -> u64 {
         self.acks.rcv_wup
     }
 
-    /// Right edge of the window offered last.
+    /// Right edge of the last offered window.
     pub fn right_edge(&self) -> u64 {
         self.window.right_edge()
     }
@@ -179,8 +180,8 @@ impl Receiver {
         self.window.set_buffer(memory);
     }
 
-    /// Answer a segment with payload from outside the window, with a DSACK if it is a duplicate (Linux
-    /// `tcp_send_dupack`).
+    /// Answer a segment whose payload lies outside the window, with a DSACK if it is a duplicate
+    /// (Linux `tcp_send_dupack`).
     pub fn on_outside(&mut self, seg: &Segment) {
         let end = (seg.seq + seg.seq_len()).min(self.rcv_nxt);
         if seg.seq < self.rcv_nxt {
@@ -201,13 +202,13 @@ impl Receiver {
         (self.acks.ato, rtt, space)
     }
 
-    /// Current limit of the offered window, bytes (Linux `rcv_ssthresh`).
+    /// Current limit on the offered window, bytes (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.window.offered()
     }
 
-    /// Process a segment that occupies sequence space. The smoothed RTT and the RTO of the connection limit
-    /// the delay of ACKs; `ts_now` is the timestamp clock.
+    /// Process a segment that occupies sequence space. The connection's smoothed RTT and RTO limit the ACK
+    /// delay; `ts_now` is the timestamp clock.
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
         self.stamps.now = ts_now;
         self.drain_before(now);
@@ -221,7 +222,7 @@ impl Receiver {
         self.read_at_once::<true>(now, reads);
     }
 
-    /// Process a segment for which the fast path of `on_data` does not suffice.
+    /// Process a segment that the fast path of `on_data` cannot handle.
     #[inline(never)]
     fn on_other_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
@@ -238,7 +239,8 @@ impl Receiver {
             }
             let next = start <= self.rcv_nxt && end > self.rcv_nxt;
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
-            // The ACK of a FIN waits for the application's own FIN, unless that was sent before (Linux `tcp_fin`: pingpong mode).
+            // The ACK of a FIN waits for the application's own FIN, unless that has already been sent (Linux `tcp_fin`:
+            // pingpong mode).
             fin_waits = self.acks.mode == DelayedAck::Linux && !self.acks.closing && next && !full;
             if !fin_waits && (next || full || self.acks.mode != DelayedAck::Linux) {
                 self.acks.now = true; // in Linux, a FIN after a gap is treated like data
@@ -303,7 +305,8 @@ impl Receiver {
             self.predicts && self.acks.mode == DelayedAck::Linux && !keeps && self.cheats.optimist.is_none();
     }
 
-    /// Accept a segment that extends the data in order up to `end`. Returns the end of the data to be read at once, if any.
+    /// Accept a segment that extends the in-order data to `end`. Returns the end of the data to be read at once, if
+    /// any.
     ///
     /// `PLAIN`, here and below: [`Receiver::is_plain`] is true.
     #[inline(always)]
@@ -329,7 +332,7 @@ impl Receiver {
             self.window.hold(taken, self.rcv_nxt);
         }
         if linux && seg.len > 0 {
-            self.acks.adapt_delay(now, rto, &self.window, self.sizes.rcv_mss); // a FIN gives no sample of the pace
+            self.acks.adapt_delay(now, rto, &self.window, self.sizes.rcv_mss); // a FIN gives no inter-arrival sample
             if grew {
                 self.acks.quick |= 1; // Linux `tcp_grow_window`
             }
@@ -364,7 +367,7 @@ impl Receiver {
         PLAIN || self.acks.mode == DelayedAck::Linux
     }
 
-    /// Memory of out-of-order data and of `waiting` bytes in order.
+    /// Memory used by out-of-order data and by `waiting` in-order bytes.
     #[inline]
     fn memory(&self, waiting: u64) -> u64 {
         let in_order = match self.reader.explicit {
@@ -374,7 +377,7 @@ impl Receiver {
         in_order + self.assembly.gathered
     }
 
-    /// Measure the RTT from a segment. `waits`: data in order has not been read yet.
+    /// Measure the RTT from a segment. `waits`: some in-order data has not been read yet.
     #[inline(always)]
     fn measure_rtt(&mut self, seg: &Segment, waits: bool) {
         self.window.measure_rtt(seg, self.stamps.now, self.sizes.rcv_mss, waits);

@@ -1,8 +1,9 @@
 //! Receive window and its autotuning: dynamic right-sizing as in Linux (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`,
 //! `tcp_grow_window`; Fisk and Feng 2001). Once per RTT the buffer is set to twice the bytes that the application read,
 //! and more while that number grows. The offered window then opens by two segments per segment received, as far as the
-//! memory of the segment permits. The buffer is a limit of memory (`memory.rs`); the window may use the share of it
-//! that segments were seen to fill with payload (Linux `scaling_ratio`). `receiver/queues.rs` handles a full buffer.
+//! memory of the segment permits. The buffer is a limit of memory (`memory.rs`); the window may use the fraction of it
+//! that arriving segments have been seen to fill with payload (Linux `scaling_ratio`). `receiver/queues.rs` handles a
+//! full buffer.
 
 mod rtt;
 
@@ -29,18 +30,19 @@ pub struct Edges {
 /// Receive window of one endpoint, bytes.
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
-    /// Current limit of the offered window (Linux `rcv_ssthresh`).
+    /// Current limit on the offered window (Linux `rcv_ssthresh`).
     threshold: u64,
-    /// Limit up to which `threshold` grows (Linux `window_clamp`).
+    /// Limit to which `threshold` may grow (Linux `window_clamp`).
     clamp: u64,
     /// Maximum of `clamp`, as configured.
     widest: u64,
-    /// Memory available to packets (Linux `sk_rcvbuf`), and the maximum to which it grows.
+    /// Memory available to packets (Linux `sk_rcvbuf`), and the maximum to which it may grow.
     buffer: u64,
     most: u64,
-    /// Share of memory that counts as window.
+    /// Fraction of memory that counts as window.
     share: Share,
-    /// Memory of a packet of the size last measured; the window of the whole buffer; and the window that remains beside one such packet.
+    /// Memory used by a packet of the size last measured; the window for the whole buffer; and the window that remains
+    /// with one such packet in the buffer.
     segment: u64,
     all: u64,
     beside_one: u64,
@@ -48,20 +50,20 @@ pub struct ReceiveWindow {
     /// window, below which space is tight.
     opens_to: u64,
     half: u64,
-    /// Segment size with which the share was measured (Linux `rcv_mss`).
+    /// Segment size with which the ratio was measured (Linux `rcv_mss`).
     rcv_mss: u32,
-    /// Payload of the packet with which the share was measured.
+    /// Payload of the packet with which the ratio was measured.
     packet: u32,
     overhead: u32,
     kept: PacketMemory,
-    /// Packets of several segments arrive as they were sent.
+    /// Multi-segment packets arrive as they were sent.
     whole: bool,
     /// Bytes by which one segment opens the window: two full segments, options included (Linux 2 x `advmss`).
     step: u32,
     /// First window, offered in the handshake.
     first: u32,
     /// Right edge of the last window, and the furthest one so far. An edge moves back if windows may shrink
-    /// or memory ran out.
+    /// or memory has run out.
     right: u64,
     furthest: u64,
     /// The offered window may shrink (Linux `tcp_shrink_window`).
@@ -80,7 +82,7 @@ pub struct ReceiveWindow {
     measured_from: u64,
     /// Time of the last measurement of reads, whole us as on Linux's clock.
     measured_us: u64,
-    /// Unit of the header's window field less one, and the maximum of the field.
+    /// Unit of the header's window field minus one, and the field's maximum.
     unit: u32,
     header_max: u32,
     /// Memory in use by data that the application has not read or that is out of order, bytes (Linux `sk_rmem_alloc`).
@@ -93,7 +95,7 @@ pub(crate) fn window_scale(buffer: u64) -> u8 {
 }
 
 impl ReceiveWindow {
-    /// Return a window that starts with the first offer of the profile.
+    /// Return a window that starts with the profile's first offer.
     pub fn new(config: &Config) -> ReceiveWindow {
         let first = (config.initial_rwnd as u64).min(config.receive_buffer);
         let window = config.first_buffer.max(first);
@@ -145,10 +147,10 @@ impl ReceiveWindow {
         made
     }
 
-    /// Set the first window, before anything was sent.
+    /// Set the first window, before anything has been sent.
     #[cold]
     pub fn offer_first(&mut self, bytes: u64) {
-        (self.first, self.told) = (bytes as u32, bytes); // value of a profile, so it fits
+        (self.first, self.told) = (bytes as u32, bytes); // set by a profile, so it fits
         self.threshold = bytes.min(self.clamp);
         self.space = (5 * self.step as u64).min(bytes); // ten segments, since `step` is two
     }
@@ -161,7 +163,7 @@ impl ReceiveWindow {
         self.bound(self.clamp);
     }
 
-    /// Set the limit of the offered window.
+    /// Set the limit on the offered window.
     fn bound(&mut self, clamp: u64) {
         self.clamp = clamp;
         self.opens_to = clamp.min(self.beside_one);
@@ -178,12 +180,12 @@ impl ReceiveWindow {
         (Span::from_us(self.rtt_8 >> 3), self.space)
     }
 
-    /// Current limit of the offered window (Linux `rcv_ssthresh`).
+    /// Current limit on the offered window (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.threshold
     }
 
-    /// Right edge of the window offered last.
+    /// Right edge of the last offered window.
     pub fn right_edge(&self) -> u64 {
         self.right
     }
@@ -198,7 +200,7 @@ impl ReceiveWindow {
         Edges { right: self.right, furthest: self.furthest, told: self.told }
     }
 
-    /// Restore windows that were offered before.
+    /// Restore previously offered windows.
     pub fn set_edges(&mut self, Edges { right, furthest, told }: Edges) {
         (self.right, self.furthest, self.told) = (right, furthest, told);
     }
@@ -248,7 +250,7 @@ impl ReceiveWindow {
         self.offer() >= self.told
     }
 
-    /// Window for the free part of the buffer (Linux `tcp_space`).
+    /// Window that the free part of the buffer allows (Linux `tcp_space`).
     #[inline]
     fn room(&self, held: u64) -> u64 {
         match held {
@@ -275,7 +277,7 @@ impl ReceiveWindow {
         self.offer_of_little(free)
     }
 
-    /// Window to offer if `free` is less than half, or if windows are not rounded up.
+    /// Window to offer if less than half of the buffer is free, or if windows are not rounded up.
     #[inline(never)]
     fn offer_of_little(&self, mut free: u64) -> u64 {
         let all = self.all;
@@ -316,7 +318,7 @@ impl ReceiveWindow {
         self.held > 0 && self.room(self.held) < self.half
     }
 
-    /// Update the share from the peer's segments, which have `mss` bytes and arrive in packets of `len` bytes
+    /// Update the ratio from the peer's segments, which have `mss` bytes and arrive in packets of `len` bytes
     /// (Linux `tcp_measure_rcv_mss`).
     #[cold]
     pub fn measure_share(&mut self, mss: u32, len: u32) {
@@ -330,7 +332,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Set SO_RCVBUF: the memory of the buffer, which then stops growing (Linux `tcp_set_window_clamp`).
+    /// Set SO_RCVBUF, the buffer's memory limit, which then stops growing (Linux `tcp_set_window_clamp`).
     pub fn set_buffer(&mut self, memory: u64) {
         (self.buffer, self.most) = (memory, memory);
         self.work_out();
@@ -342,19 +344,19 @@ impl ReceiveWindow {
         };
     }
 
-    /// Set the segment size without changing the share.
+    /// Set the segment size without changing the ratio.
     pub fn expect(&mut self, len: u32) {
         (self.rcv_mss, self.packet) = (len, len);
         self.work_out();
     }
 
-    /// Apply the negotiated options, which determine the length of headers.
+    /// Apply the negotiated options, which determine the header length.
     pub fn negotiated(&mut self, timestamps: bool) {
         self.overhead = 40 + 12 * timestamps as u32;
         self.work_out();
     }
 
-    /// Memory of a packet with `len` bytes of payload.
+    /// Memory used by a packet with `len` bytes of payload.
     #[inline]
     pub fn packet_memory(&self, len: u32) -> u64 {
         match len == self.packet {
@@ -363,7 +365,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Bytes of the next packet that can be copied behind the payload of a packet.
+    /// Bytes of the next packet that can be appended to a packet's payload.
     pub fn room_behind(&self, len: u32) -> u32 {
         self.kept.room_behind(len, self.overhead)
     }
@@ -373,7 +375,7 @@ impl ReceiveWindow {
         self.kept.pieces(start, len, self.rcv_mss, self.whole)
     }
 
-    /// Share of memory that counts as window.
+    /// Fraction of memory that counts as window.
     pub fn share(&self) -> Share {
         self.share
     }
@@ -388,7 +390,7 @@ impl ReceiveWindow {
         self.buffer / 8
     }
 
-    /// Memory of this many bytes of payload, in packets of the measured size and a remainder.
+    /// Memory used by this many payload bytes, in packets of the measured size plus a remainder.
     #[inline]
     pub fn memory(&self, bytes: u64) -> u64 {
         match bytes {
@@ -434,7 +436,7 @@ impl ReceiveWindow {
         2 * now <= self.clamp && self.offer() >= (2 * now).max(1)
     }
 
-    /// Set the windows that a header can express: with window scaling multiples of the unit, without it 16 bits.
+    /// Set the windows that a header can express: multiples of the unit with window scaling, 16-bit values without.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         match shift {
             Some(shift) => self.unit = (1 << shift) - 1,
@@ -443,7 +445,7 @@ impl ReceiveWindow {
         self.rounds_up = self.unit > 0 && !self.shrinks;
     }
 
-    /// Measure reads after the application has read up to `to`. `queued`: bytes in order that it has not
+    /// Measure reads after the application has read up to `to`. `queued`: in-order bytes that it has not
     /// read; `beyond`: extent of the out-of-order data.
     #[inline]
     pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
@@ -465,7 +467,7 @@ impl ReceiveWindow {
     }
 
     /// Enlarge the buffer so that out-of-order data fits in addition to the reads. `beyond`: bytes from the
-    /// data in order to the end of the out-of-order data.
+    /// in-order data to the end of the out-of-order data.
     pub fn on_gathered(&mut self, beyond: u64) {
         self.widen(self.space, beyond);
     }
@@ -488,8 +490,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Open the window on arrival of a segment, by less if the segment fills its memory badly. `held`: memory
-    /// in use. True if the window opened (Linux `tcp_grow_window`).
+    /// Open the window on arrival of a segment, by less if the segment wastes memory. `held`: memory in use.
+    /// True if the window opened (Linux `tcp_grow_window`).
     #[inline]
     pub fn on_segment(&mut self, len: u32, held: u64) -> bool {
         let room = match held == self.segment {
@@ -510,8 +512,8 @@ impl ReceiveWindow {
         true
     }
 
-    /// Step for a segment that fills its memory badly. A worse fill is accepted the smaller the window is
-    /// compared with the largest one (Linux `__tcp_grow_window`).
+    /// Step for a segment that wastes memory. The smaller the window is compared with its maximum, the
+    /// more waste is tolerated (Linux `__tcp_grow_window`).
     #[cold]
     fn step_of(&self, len: u32, mut charged: u64) -> u64 {
         let mut window = self.share.window(self.most) / 2;

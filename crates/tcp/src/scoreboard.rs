@@ -2,8 +2,9 @@
 //!
 //! There is one entry per outstanding segment in a ring, in sequence order, numbered from 0 in order of first
 //! transmission. The numbers of SACKed segments are also stored as a short list of ranges, so that a SACK
-//! block seen before costs one binary search and no walk. Segments that are neither SACKed nor marked lost are
-//! linked in the order of their last transmission, in which RFC 8985 visits them (Linux `tsorted_sent_queue`).
+//! block already seen costs one binary search instead of a walk. Segments that are neither SACKed nor marked
+//! lost are linked in the order of their last transmission, in which RFC 8985 visits them (Linux
+//! `tsorted_sent_queue`).
 //!
 //! Counters have Linux's names and meaning: packets_out, sacked_out, lost_out, retrans_out. Contributions of a segment
 //! to pipe: untouched 1, SACKed 0, lost 0, retransmitted 2, lost and retransmitted 1. The sum equals RFC 6675's pipe.
@@ -27,18 +28,18 @@ pub const SACKED: u8 = 1;
 pub const LOST: u8 = 2;
 /// A retransmission is believed to be in flight.
 pub const RETRANS: u8 = 4;
-/// The segment was retransmitted at least once.
+/// The segment has been retransmitted at least once.
 pub const EVER_RETRANS: u8 = 8;
 /// The segment carries the FIN.
 pub const FIN: u8 = 16;
 /// Flags that are set by events after the first transmission.
 const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
-/// The segment is linked in the list by transmission time.
+/// The segment is in the list ordered by transmission time.
 const LINKED: u8 = 32;
-/// The segment is excluded from the list by transmission time until it is retransmitted.
+/// The segment is excluded from that list until it is retransmitted.
 const LEFT_OUT: u8 = 64;
 
-/// End of the list by transmission time.
+/// End marker of the list ordered by transmission time.
 const NIL: u32 = u32::MAX;
 
 /// One outstanding segment.
@@ -51,8 +52,8 @@ pub struct Outstanding {
     /// Number recorded at the last transmission (low 32 bits): `delivered`, for RACK's round trips; for a
     /// retransmission under FACK the number of the next new segment, for the detection of lost retransmissions.
     pub noted: u32,
-    /// Neighbours in the list by transmission time. `prev` of the first segment is meaningless; `next` of the
-    /// last one is its number plus one, because that segment usually follows.
+    /// Neighbours in the list ordered by transmission time. `prev` of the first segment is meaningless;
+    /// `next` of the last one is its number plus one, because that segment usually follows.
     prev: u32,
     next: u32,
     /// Sequence space of the segment: payload, less than 65,535, plus one for a FIN.
@@ -63,9 +64,9 @@ pub struct Outstanding {
     pub rexmit: u8,
 }
 
-/// Maximum size of a ring, in segments, that the next connection reuses.
+/// Largest ring that the next connection reuses, segments.
 const SMALL_RING: usize = 64;
-/// Initial size of a ring and its minimum, in segments.
+/// Initial and minimum size of a ring, segments.
 const FIRST_RING: usize = 16;
 const LEAST_RING: usize = 4;
 
@@ -93,7 +94,7 @@ impl Outstanding {
     }
 }
 
-/// Segments removed by an ACK: one, or several contiguous ones without any event since their transmission.
+/// Segments removed by an ACK: one, or several contiguous ones that were neither SACKed, marked lost nor retransmitted.
 #[derive(Debug)]
 pub struct Acked {
     /// Number of the first segment.
@@ -105,7 +106,7 @@ pub struct Acked {
     /// End offset of the last segment, and the time of its last transmission.
     pub end: u64,
     pub xmit: Time,
-    /// Number recorded at the last transmission of the last segment.
+    /// Number recorded when the last segment was last transmitted.
     pub noted: u32,
     /// Flags of each segment.
     flags: u8,
@@ -210,7 +211,7 @@ impl Scoreboard {
         (self.first < self.next).then(|| self.get(self.first))
     }
 
-    /// Append a segment that was just sent for the first time.
+    /// Append a segment that has just been sent for the first time.
     #[inline]
     pub fn push(&mut self, end: u64, len: u32, fin: bool, now: Time, delivered: u32) {
         if self.packets_out() as usize == self.ring.len() {
@@ -228,8 +229,8 @@ impl Scoreboard {
         self.follow(prev, n as u32);
     }
 
-    /// Append a train of segments of `len` bytes that were just sent for the first time; the first starts at
-    /// offset `start`.
+    /// Append a train of segments of `len` bytes that have just been sent for the first time; the first
+    /// starts at offset `start`.
     #[inline]
     pub fn push_train(&mut self, start: u64, len: u32, segments: u32, now: Time, delivered: u32) {
         while (self.packets_out() + segments) as usize > self.ring.len() {
@@ -285,7 +286,8 @@ impl Scoreboard {
     }
 
     /// Remove outstanding segments from the front that end at or before `ack`, and update the counters.
-    /// Removes a single segment with a history, or all segments before the next one with a history.
+    /// Removes a single segment that was SACKed, marked lost or retransmitted, or all segments before
+    /// the next such segment.
     #[inline(always)]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Acked> {
         let &Outstanding { end, xmit, noted, next, flags, .. } =
@@ -375,7 +377,7 @@ impl Scoreboard {
         self.leaked += 1;
     }
 
-    /// Mark a segment lost, or its retransmission if it is marked already. Returns the change.
+    /// Mark a segment lost, or its retransmission if it is already marked. Returns the change.
     pub fn mark_lost(&mut self, n: u64) -> Marked {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
@@ -420,8 +422,9 @@ impl Scoreboard {
         }
     }
 
-    /// Mark segment `n` SACKed. False if it already was. Linux assumes that a retransmission of a segment never marked
-    /// lost is still in flight (`tcp_sacktag_one`); RFC 6675 §4 does not, since its pipe contains un-SACKed octets only.
+    /// Mark segment `n` SACKed. False if it was already marked. Linux assumes that a retransmission of a segment never
+    /// marked lost is still in flight (`tcp_sacktag_one`); RFC 6675 §4 does not, since its pipe contains un-SACKed
+    /// octets only.
     pub fn mark_sacked(&mut self, n: u64, rfc_6675: bool) -> bool {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
@@ -439,9 +442,9 @@ impl Scoreboard {
         true
     }
 
-    /// Split segments of more than `most` bytes, and copy the marks to each piece. Returns the numbers of the pieces. `noted_next`: for retransmitted
-    /// segments the recorded number is that of the next new segment, which is adapted to the new numbering. The cost grows with
-    /// the window; path MTUs seldom shrink.
+    /// Split segments of more than `most` bytes, and copy the marks to each piece. Returns the numbers of the pieces.
+    /// `noted_next`: for retransmitted segments the recorded number is that of the next new segment, and is converted
+    /// to the new numbering. The cost grows with the window; path MTUs seldom shrink.
     pub fn cut_to(&mut self, most: u32, noted_next: bool) -> Vec<u64> {
         let all: Vec<Outstanding> = (self.first..self.next).map(|n| *self.get(n)).collect();
         let mut pieces = Vec::new();
@@ -520,8 +523,8 @@ impl Scoreboard {
         self.sacked_out = sacked_out;
     }
 
-    /// Return the number of the first segment that starts at or after offset `seq`. Most segments have equal
-    /// sizes, so the first guess is nearly always right.
+    /// Return the number of the first segment that starts at or after offset `seq`. Most segments have the
+    /// same size, so the first guess is nearly always right.
     pub fn at_or_after(&self, seq: u64, smss: u32) -> u64 {
         let Some(head) = self.head() else { return self.next };
         if seq <= head.start() {
@@ -606,7 +609,7 @@ impl Scoreboard {
         self.widen(self.oldest)
     }
 
-    /// Return the next segment after `n` in order of transmission.
+    /// Return the next segment after `n` in transmission order.
     #[inline]
     pub fn sent_after(&self, n: u64) -> Option<u64> {
         if n as u32 == self.newest {

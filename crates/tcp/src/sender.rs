@@ -116,7 +116,7 @@ struct AckWork {
     dsack_tlp: bool,
     /// The ACK acknowledges data up to the end of a probe that retransmitted old data, and nothing beyond it.
     probe_acked: bool,
-    /// The ACK is no duplicate: it carries data, may update the window, or was overtaken by a later ACK.
+    /// The ACK is not a duplicate: it carries data, may update the window, or was overtaken by a later ACK.
     not_dup: bool,
     /// Linux FLAG_SLOWPATH.
     slow_path: bool,
@@ -134,7 +134,7 @@ struct AckWork {
     last_sackt: Option<Time>,
     /// Lowest segment number that was delivered out of order.
     reord: Option<u64>,
-    /// `delivered` at the time when the newest segment covered by the ACK was sent.
+    /// `delivered` when the newest segment covered by the ACK was sent.
     prior_delivered: Option<u64>,
     rtt: Option<Span>,
 }
@@ -147,7 +147,7 @@ impl AckWork {
     }
 }
 
-/// State of the sender before an ACK is applied.
+/// Sender state before an ACK is applied.
 struct Prior {
     snd_una: u64,
     delivered: u64,
@@ -192,7 +192,7 @@ pub struct Sender {
     pub snd_una: u64,
     /// Next offset to send.
     pub snd_nxt: u64,
-    /// Receive window of the peer, bytes.
+    /// The peer's receive window, bytes.
     pub snd_wnd: u64,
     /// SND.WL1: sequence number of the segment that last updated `snd_wnd`.
     snd_wl1: u64,
@@ -201,9 +201,9 @@ pub struct Sender {
     /// Loss marks so far; a segment marked twice counts twice.
     lost: u64,
 
-    /// Data that the application wrote.
+    /// Data written by the application.
     pub stream: Stream,
-    /// Send queue; `None` if data is a number of bytes without buffers.
+    /// Send queue; `None` if data is only a byte count, without buffers.
     queue: Option<Box<SendQueue>>,
     buffer: Option<SendBuffer>,
     intent: Intent,
@@ -225,9 +225,9 @@ pub struct Sender {
     undo: Undo,
     /// F-RTO is in progress (RFC 5682).
     frto: bool,
-    /// State of ECN.
+    /// ECN state.
     pub ecn: EcnSender,
-    /// ECN counters of the peer; `None` unless accurate ECN was agreed on.
+    /// The peer's ECN counters; `None` unless accurate ECN was agreed on.
     pub(crate) feedback: Option<Box<Feedback>>,
     /// `smss` plus the payload bytes reserved for the AccECN option and SACK blocks (Linux `mss_cache`).
     /// Controllers and rates use it as the size of a segment.
@@ -235,9 +235,9 @@ pub struct Sender {
 
     timer: Timer,
     loss_probe: LossProbe,
-    /// Probes of a zero window.
+    /// Zero-window probes.
     pub window_probes: WindowProbes,
-    /// Limits after which the sender gives up the connection.
+    /// Limits beyond which the sender gives up the connection.
     pub patience: Patience,
     /// Path MTU search; `None` if probing is off.
     mtu_search: Option<Box<MtuSearch>>,
@@ -375,7 +375,7 @@ impl Sender {
     }
 
     /// Time as RTT samples, RACK and controllers see it. Linux counts whole microseconds (`tcp_mstamp`), so
-    /// an RTT is the difference of two rounded times.
+    /// an RTT is the difference between two rounded times.
     #[inline]
     fn clock(&self, now: Time) -> Time {
         match self.config.rto_style {

@@ -1,4 +1,4 @@
-//! Counters of one endpoint: events, the end of its first slow start, and the limits of its sender.
+//! Counters of one endpoint: events, the end of its first slow start, and the causes that limit its sender.
 
 use ackclock_core::{Span, Time};
 
@@ -21,7 +21,7 @@ pub struct Stats {
     pub undos: u32,
     pub spurious_rtos: u32,
     pub dsacks_received: u32,
-    /// Number of times that reordering was detected.
+    /// Number of times reordering was detected.
     pub reorderings: u32,
     /// End of the first slow start; `None` until it has ended.
     pub slow_start: Option<SlowStartExit>,
@@ -31,7 +31,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Counters of a connection before its first event.
+    /// Initial counters of a connection.
     pub const NONE: Stats = Stats {
         data_segments_sent: 0,
         retransmissions: 0,
@@ -76,14 +76,14 @@ pub enum SlowStartEnd {
 }
 
 impl SlowStartEnd {
-    /// Names in tables, by index; the first means none.
+    /// Names in the tables, by index; the first means none.
     pub const NAMES: [&'static str; 6] = ["", "rule", "loss", "mark", "timeout", "threshold"];
 }
 
 /// End of a connection's first slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlowStartExit {
-    /// Time of the end.
+    /// End time.
     pub at: Time,
     /// Reason for the end.
     pub by: SlowStartEnd,
@@ -95,7 +95,7 @@ pub struct SlowStartExit {
     pub lost: u32,
 }
 
-/// Time for which each cause limited the sender.
+/// Time during which each cause limited the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// Time with data to send or outstanding.

@@ -10,7 +10,7 @@ use ackclock_core::{Span, Time};
 
 use crate::config::{Config, Wheel};
 
-/// State of a timer on the timer wheel of a host.
+/// State of a timer on the host's timer wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Armed {
     /// Level of its bucket.
@@ -25,14 +25,14 @@ pub struct Armed {
 const LEVEL_SIZE: u64 = 63;
 const LEVEL_SHIFT: u64 = 3;
 
-/// Distance in ticks from which a timer may be late, by 1/256 of that distance, so that it fires together
-/// with others (Linux 2.6.36-4.7 `apply_slack`; memory).
+/// Distance in ticks from which a timer may fire late, by 1/256 of that distance, so that several timers
+/// fire together (Linux 2.6.36-4.7 `apply_slack`; memory).
 const SLACK: u64 = 256;
 
 /// Tick clock of one host.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
-    /// Length of a tick, ns; 0: exact timers.
+    /// Tick length, ns; 0: exact timers.
     tick: u32,
     phase: u64,
     wheel: Wheel,
@@ -112,7 +112,7 @@ impl Ticks {
         }
     }
 
-    /// Level of the wheel on which a timer armed for `after` waits; none if the timers are on no such wheel.
+    /// Wheel level on which a timer armed for `after` is placed; `None` if the host has no such wheel.
     pub fn level(&self, after: Span) -> Option<u32> {
         if self.tick() == 0 || !matches!(self.wheel, Wheel::Levels) {
             return None;

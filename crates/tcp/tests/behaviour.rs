@@ -30,7 +30,7 @@ fn with_rule(profile: &str, rule: &str) -> Config {
     Config { rule: Rule::by_name(rule).expect("a rule"), ..reno(profile) }
 }
 
-/// Return a server one RTT after it has sent `segments`.
+/// Return a server in its state one RTT after sending `segments`.
 fn after_writing(config: &Config, segments: u64) -> Server {
     let mut s = Server::new(config);
     s.write(segments);
@@ -255,7 +255,8 @@ fn a_dsack_undoes_a_needless_timeout_although_nothing_is_outstanding() {
     assert!(s.cwnd() >= cwnd);
 }
 
-/// Return a server after a spurious timeout of segment 0, and the segments sent on the ACK that reveals it. F-RTO clears all loss marks.
+/// Return a server that has had a spurious timeout of segment 0, and the segments sent on the ACK that reveals it.
+/// F-RTO clears all loss marks.
 fn after_a_spurious_timeout(config: &Config, ack: u64, sacks: &[(u64, u64)]) -> (Server, String) {
     let mut s = Server::new(&Config { tlp: false, ..config.clone() });
     s.write(10);

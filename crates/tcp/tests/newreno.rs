@@ -5,7 +5,7 @@ use ackclock_cc::controller::Recipe;
 use ackclock_core::trace::CaState;
 use ackclock_tcp::Config;
 
-/// Return a server without SACK, one RTT after it has sent `segments` at once.
+/// Return a server without SACK in its state one RTT after sending `segments` at once.
 fn after_writing(profile: &str, segments: u64) -> Server {
     let profile = Config::profile(profile).expect("a profile");
     let config =
@@ -16,7 +16,7 @@ fn after_writing(profile: &str, segments: u64) -> Server {
     s
 }
 
-/// Return a server after segment 0 of 20 was lost, everything else arrived, and then the retransmission.
+/// Return a server that lost segment 0 of 20 and has since received the ACK of its retransmission.
 fn one_loss(profile: &str) -> Server {
     let mut s = after_writing(profile, 20);
     let sent: String = (0..19).map(|_| s.ack(0, &[])).collect();

@@ -2,7 +2,7 @@
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
-use ackclock_core::{Span, Time};
+use ackclock_core::Span;
 use ackclock_tcp::{Buffers, Config, Pacing, Tso};
 
 fn config(pacing: Pacing) -> Config {
@@ -33,7 +33,8 @@ fn slow_start_is_paced_at_twice_the_window_per_rtt_linux_tcp_update_pacing_rate(
     let first = departures(&mut s, RTT);
     assert_eq!(first.len(), 10);
     assert!(first.iter().all(|(at, _)| *at == 0), "the first ten are not paced");
-    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure is credited with half of its time
+    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure counts as late, so all later ones are half an
+    // interval early
     s.deliver(10, &[]);
     let second = departures(&mut s, RTT);
     let expected: Vec<u64> = (0..20).map(|n| if n == 0 { 0 } else { n * 2_500 - 1_250 }).collect();
@@ -46,7 +47,7 @@ fn the_initial_window_is_spread_over_the_handshakes_rtt() {
     let mut s = Server::new(&config(Pacing { initial_window: true, ..Pacing::OFF }));
     s.conn.write(s.now, 100_000);
     let first = departures(&mut s, RTT);
-    // one per tenth of the RTT; the first is credited with half of its time
+    // one per tenth of the RTT; the first counts as late, so all later ones are half an interval early
     let expected: Vec<u64> = (0..10).map(|n| if n == 0 { 0 } else { n * 10_000 - 5_000 }).collect();
     assert_eq!(first.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected);
     s.deliver(10, &[]);
@@ -144,16 +145,25 @@ fn linux_counts_the_syn_as_delivered_and_the_rfc_profile_does_not() {
 }
 
 #[test]
-fn a_paced_segment_is_due_before_an_ack_of_the_same_nanosecond_linux_tcp_pace_kick() {
+fn the_pacing_clock_is_not_on_the_timer_wheel_and_sends_one_segment_linux_tcp_pace_kick() {
     let mut s = Server::new(&config(paced()));
     s.conn.write(s.now, 100_000);
     departures(&mut s, RTT);
     s.deliver(10, &[]);
     s.sent();
     let due = s.conn.next_deadline();
-    assert!(!s.conn.releases(Time(due.0 - 1)) && s.conn.releases(due));
+    assert_eq!(s.conn.on_wheel(s.now, due), None);
     s.now = due;
     s.conn.on_timer(due);
     assert_eq!(s.sent().len(), 1);
-    assert!(!s.conn.releases(due), "once");
+    assert!(s.conn.next_deadline() > due, "once");
+}
+
+#[test]
+fn the_retransmission_timer_is_on_the_timer_wheel_since_it_was_armed() {
+    let mut s = Server::new(&Config::profile("linux-6").expect("a profile"));
+    s.write(4);
+    let (armed, due) = (s.now, s.conn.next_deadline());
+    let on_wheel = s.conn.on_wheel(armed, due).expect("the timer has ticks");
+    assert_eq!((on_wheel.level, on_wheel.since), (1, armed), "64 to 504 ticks");
 }

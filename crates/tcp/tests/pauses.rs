@@ -10,7 +10,7 @@ use ackclock_tcp::Config;
 
 use crate::common::server::{Server, RTT};
 
-/// Return Linux with Reno's arithmetic, which is easy to follow.
+/// Return a Linux profile with Reno's arithmetic, which is easy to follow.
 fn linux() -> Config {
     Config {
         controller: Recipe::by_name("reno").expect("a controller"),

@@ -117,7 +117,7 @@ fn bytes_that_wait_unsent_are_bounded_tcp_notsent_lowat() {
     let mut s = server(SendLimit::fixed(4 << 20));
     s.conn.set_notsent_lowat(5_000);
     s.write(60);
-    // a buffer of 32 segments is filled completely, and again after ten were sent; the next one is not started
+    // a buffer of 32 segments is filled completely, and again once ten have been sent; the next one is not started
     assert_eq!((s.info().unsent, s.conn.unwritten()), (32_000, 18_000));
 }
 
@@ -173,7 +173,7 @@ fn first_burst(profile: &str) -> usize {
 
 #[test]
 fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
-    // seven segments of 1832 bytes leave some memory, so an eighth one is started; eight of 1456 likewise
+    // seven segments of 1832 bytes leave some memory, so an eighth one is started; the same holds for eight of 1456
     assert_eq!((first_burst("linux-6"), first_burst("linux-3.0")), (8, 9));
 }
 
@@ -187,7 +187,8 @@ fn long_call(memory: u64) -> Server {
     s
 }
 
-/// Linux `tcp_push` marks the last buffer when the writer sleeps, but a buffer that was sent is no longer in the queue.
+/// Linux `tcp_push` marks the last buffer when the writer sleeps, but a buffer that has been sent is no longer in the
+/// queue.
 #[test]
 fn a_writer_that_finds_no_room_marks_only_what_waits_to_be_sent() {
     let mut s = long_call(13_000);

@@ -234,7 +234,7 @@ fn with_feature(config: &mut Config, feature: &str) {
 }
 
 proptest! {
-    /// About one case in ten uses each of the features that prevent trains.
+    /// Each feature that prevents trains is used in about one case in ten.
     #[test]
     fn a_train_is_what_would_leave_one_by_one(
         seed in any::<u64>(),

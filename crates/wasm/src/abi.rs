@@ -1,4 +1,4 @@
-//! Functions called by the page. Numbers are passed directly, texts as an address and a length in linear memory,
+//! Functions called by the page. Numbers are passed directly, strings as an address and a length in linear memory,
 //! seeds as BigInt.
 //!
 //! A panic ends the instance, and the page creates a new one.
@@ -14,9 +14,9 @@ use crate::controller::{self, Slot};
 use crate::lab::{Asks, Lab, Watch};
 
 extern "C" {
-    /// Report the finished share of the run. A result other than 0 stops the run.
+    /// Report the fraction of the run completed. A nonzero result stops the run.
     fn tell(part: f64) -> u32;
-    /// Report the reason for which the instance ends.
+    /// Report why the instance ends.
     fn fail(address: *const u8, length: usize);
 }
 
@@ -68,7 +68,7 @@ pub extern "C" fn room(length: usize) -> *mut u8 {
     bytes.as_mut_ptr()
 }
 
-/// Add a file that scenarios may refer to. Takes both rooms.
+/// Add a file that scenarios may refer to. Takes ownership of both buffers.
 ///
 /// # Safety
 ///
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn add_file(name: *mut u8, name_length: usize, data: *mut 
     LAB.with_borrow_mut(|lab| lab.add_file(name, take(data, data_length)));
 }
 
-/// Add the page's class number `class` as a controller with this name. Takes the room.
+/// Add the page's class number `class` as a controller with this name. Takes ownership of the buffer.
 ///
 /// # Safety
 ///
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn add_controller(name: *mut u8, length: usize, class: u32
     LAB.with_borrow_mut(|lab| lab.add_controller(name, maker));
 }
 
-/// Run the conformance test on a controller. Takes the room; returns the length of the answer.
+/// Run the conformance test on a controller. Takes ownership of the buffer and returns the length of the answer.
 ///
 /// # Safety
 ///
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn conform(name: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow(|lab| lab.conform(&String::from_utf8_lossy(&name), &failure)))
 }
 
-/// Read a scenario. Takes the room; returns the length of the answer.
+/// Read a scenario. Takes ownership of the buffer and returns the length of the answer.
 ///
 /// # Safety
 ///
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn read(text: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.read(&String::from_utf8_lossy(&text))))
 }
 
-/// Run the scenario read last. `watch`: 0 records nothing more, 1 the figures, 2 all data behind the figures. Returns
-/// the length of the answer, whose columns remain valid until the next run.
+/// Run the scenario read last. `watch`: 0 adds no records, 1 adds those that the figures draw, 2 adds those of the
+/// figures in full. Returns the length of the answer, whose columns remain valid until the next run.
 #[no_mangle]
 pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     // SAFETY: `tell` takes a number and touches no memory of ours.
@@ -130,8 +130,8 @@ pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch, memory as u64, &asks)))
 }
 
-/// Record the packets on the links from `from_s` (s) on, until there are `most` legs. Returns the length of the
-/// answer; its columns are as for [`run`].
+/// Record the packets on the links from `from_s` (s) on, up to `most` legs. Returns the length of the answer; its
+/// columns are as for [`run`].
 #[no_mangle]
 pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usize {
     // SAFETY: as in `run`.

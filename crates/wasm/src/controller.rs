@@ -15,9 +15,9 @@ extern "C" {
     /// Create an instance of a class and return its number. A negative number is a failure, see [`told`]. The slots
     /// then contain the instance's needs.
     fn make(class: u32, slots: *mut f64) -> i32;
-    /// Call a hook of an instance. Any result other than 0 is a failure, see [`told`].
+    /// Call a hook of an instance. A nonzero result is a failure, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
-    /// Copy an instance with its state. Returns as [`make`] does.
+    /// Copy an instance with its state. Results are those of [`make`].
     fn copy(instance: i32, slots: *mut f64) -> i32;
     /// Write the instance's variables to the slots.
     fn variables_of(instance: i32, slots: *mut f64);
@@ -43,7 +43,7 @@ impl Failure {
 /// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
-/// Return a maker of controllers of the page's `class`, which record failures in `slot`.
+/// Return a factory for controllers of the page's `class`, which record failures in `slot`.
 pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
     let (name, slot) = (name.to_string(), slot.clone());
     Maker::new(move || Box::new(made(&name, class, &slot)) as Custom)
@@ -51,7 +51,7 @@ pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
 
 /// Object in the page's worker whose methods are hooks.
 pub struct JsBridge {
-    /// Number of the object; negative if there is none.
+    /// Object number; negative if there is none.
     instance: i32,
     class: String,
     /// Bit mask of the hooks that have a method; zero after a failure.
@@ -201,12 +201,12 @@ impl Drop for JsBridge {
     }
 }
 
-/// Whether a failure was recorded.
+/// Whether a failure has been recorded.
 pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Return the text whose address and length are in the first two slots. The page allocated its room.
+/// Return the text whose address and length are in the first two slots. The page allocated it with `room`.
 fn told(slots: &[f64]) -> String {
     let (address, length) = (slots[0] as usize as *mut u8, slots[1] as usize);
     if length == 0 {

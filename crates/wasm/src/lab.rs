@@ -1,5 +1,5 @@
-//! Requests of a page: whether a text is a scenario, and the results of its run. Answers are JSON; columns remain in
-//! linear memory.
+//! Requests of a page: whether a text is a valid scenario, and the results of its run. Answers are JSON; columns
+//! remain in linear memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const STEPS: u64 = 1200;
 const PARTS: u64 = 150;
 /// Minimum time between two samples, ns.
 const SHORTEST_NS: u64 = 1_000_000;
-/// Maximum number of flows whose ACKs are all recorded; with more flows, the first ones are.
+/// Maximum number of flows for which all ACKs are recorded; if there are more flows, only the first ones are
+/// recorded.
 const TRACED: u64 = 3;
 /// Columns of the trace that figures draw: `DRAWN` in `web/worker.js`.
 const TRACED_COLUMNS: &[&str] =
@@ -57,9 +58,9 @@ pub enum Watch {
     Whole,
 }
 
-/// Callbacks of a run to the page.
+/// Callbacks from a run to the page.
 pub struct Asks<'a> {
-    /// Called with the finished share of the duration; returns whether to stop.
+    /// Called with the fraction of the run completed; returns whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,
     /// Returns the error of a controller of the page, if any.
     pub failure: &'a dyn Fn() -> Option<String>,
@@ -94,8 +95,8 @@ impl Lab {
 
     /// Read a scenario: `{"ok": true, "name", "duration_s", "flows", "groups", "memory_bytes", "time_s", "places"}`,
     /// where `places` gives the position of each value by its dotted key; or `{"ok": false, "refusals": [{"key",
-    /// "found", "allowed", "line", "column", "length"}]}`. Lines and columns count characters from 1; a refusal
-    /// without a place has line 0.
+    /// "found", "allowed", "line", "column", "length"}]}`. Lines and columns are 1-based and count characters; an
+    /// error with no position has line 0.
     pub fn read(&mut self, text: &str) -> Value {
         self.scenario = None;
         let compiled = match read(text, &self.files) {
@@ -148,9 +149,9 @@ impl Lab {
         }
     }
 
-    /// Record the packets on the links of the scenario read last, from `from_s` (s) on, until there are `most` legs:
-    /// `{"ok": true, "until_s", "names", "ways", "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables
-    /// of the previous run are discarded.
+    /// Record the packets on the links of the scenario read last, from `from_s` (s) on, up to `most` legs: `{"ok":
+    /// true, "until_s", "names", "ways", "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables of the
+    /// previous run are discarded.
     pub fn film(&mut self, seed: u64, from_s: f64, most: usize, memory: u64, asks: &Asks<'_>) -> Value {
         self.tables = Vec::new();
         let Some(scenario) = &self.scenario else {

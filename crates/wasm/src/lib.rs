@@ -1,4 +1,4 @@
-//! The simulator for a web page: takes the text of a scenario, returns refusals or tables. Contains no logic of the
+//! The simulator for a web page: takes the text of a scenario, returns errors or tables. Contains no logic of the
 //! simulation.
 //!
 //! [`lab`] implements a page's requests in Rust. `abi` exposes them through numbers and linear memory, and

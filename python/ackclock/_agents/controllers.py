@@ -22,56 +22,56 @@ class Controller:
     connection. Hooks, their order and the fields of their arguments are those of the engine's own
     controllers, and come of the same table. Windows are segments, times seconds, rates bytes per second.
 
-    | hook | when |
+    | hook | meaning |
     |---|---|
-    | `on_negotiated(accurate)` | The handshake is over; `accurate`: it agreed on accurate ECN. |
-    | `on_syn_acked(rtt)` | The end that connects has its SYN acknowledged, which gave this RTT. |
-    | `on_start(window, now, srtt, smss)` | The connection is established, with this RTT (zero if the handshake gave no sample). |
-    | `on_sample(window, ack)` | RTT sample and delivery of every ACK, in every state, before loss detection. |
-    | `on_ecn(window, ack)` | The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). |
-    | `on_lost(window, now, delivered, lost, tx_in_flight, is_app_limited)` | A segment, or its retransmission, is marked lost: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since its last transmission, itself included; `tx_in_flight`: segments in flight just after that; `is_app_limited`: the application limited the sender then. Called if the controller needs `losses`. |
-    | `on_repaired(window, now, delivered, is_app_limited)` | A tail loss probe has repaired a loss that nothing else detected, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender at the segment's first transmission. Called if the controller needs `losses`. |
-    | `on_congestion_event(window, in_flight)` | Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments. |
-    | `on_mark_event(window, in_flight)` | Asked in place of the hook above if the reason is a mark and not a loss. |
-    | `min_cwnd(ssthresh)` | Asked for the minimum window of Linux's rate halving, given ssthresh, if it differs from ssthresh. |
-    | `on_timer(now)` | The retransmission timer expires: time has passed since the last ACK, and `ssthresh` is asked next. |
-    | `on_rto(window, now)` | A retransmission timeout: ssthresh is set, the window about to collapse. |
-    | `on_totals(delivered, lost, delivered_time)` | Segments delivered and marked lost on the connection so far, and the time of the last delivery. Called before the state becomes Loss, and, where rates are kept, when a segment leaves with nothing else outstanding, which sets that time. |
-    | `on_state(window, state, now)` | The congestion state becomes `state`, which may be the present one. |
-    | `on_recovered(window, now)` | A reduction ended and the rule has set the window. |
-    | `undo_cwnd(window)` | The reduction was a mistake: the window to go back to, in segments. |
+    | `on_negotiated(accurate)` | The handshake is complete. `accurate`: accurate ECN was negotiated. |
+    | `on_syn_acked(rtt)` | The SYN of the connecting end is acknowledged. `rtt`: RTT sample of the SYN. |
+    | `on_start(window, now, srtt, smss)` | The connection is established. `srtt`: RTT of the handshake; zero if the handshake gave no sample. |
+    | `on_sample(window, ack)` | RTT sample and delivered segments of an ACK. Called for every ACK, in every state, before loss detection. |
+    | `on_ecn(window, ack)` | The ACK echoes a congestion mark. Return true to react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). |
+    | `on_lost(window, now, delivered, lost, tx_in_flight, is_app_limited)` | A segment or its retransmission is marked lost. Called once per mark, when the mark is set, if the controller needs `losses`. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since the segment's last transmission, including the segment itself; `tx_in_flight`: segments in flight just after that transmission; `is_app_limited`: whether the application limited the sender at that transmission. |
+    | `on_repaired(window, now, delivered, is_app_limited)` | A tail loss probe has repaired a loss that was not detected otherwise, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: whether the application limited the sender at the segment's first transmission. Called if the controller needs `losses`. |
+    | `on_congestion_event(window, in_flight)` | Return the target window after a congestion event, in segments, at least 2. Called once per reduction, before `window` changes. `in_flight`: the FlightSize that RFC 5681 §3.1 halves, in segments. |
+    | `on_mark_event(window, in_flight)` | Called instead of the hook above if the reduction is caused by a mark and not by a loss. |
+    | `min_cwnd(ssthresh)` | Return the minimum window for Linux's rate halving, in segments. Default: `ssthresh`. |
+    | `on_timer(now)` | The retransmission timer expired. `now`: current time, later than that of the last ACK. `ssthresh` is called next. |
+    | `on_rto(window, now)` | A retransmission timeout occurred: ssthresh has been set, and cwnd is about to be set to the loss window. |
+    | `on_totals(delivered, lost, delivered_time)` | Totals of the connection: segments delivered and marked lost so far, and the time of the last delivery. Called if delivery rates are kept: before the state becomes Loss, and when a new segment is sent with nothing else outstanding, which resets that time. |
+    | `on_state(window, state, now)` | The congestion state is set to `state`, which may equal the current state. |
+    | `on_recovered(window, now)` | A reduction ended, and the recovery rule has set the window. |
+    | `undo_cwnd(window)` | The reduction proved unnecessary. Return the window to restore, in segments. |
     | `on_ack(window, ack)` | Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if the controller needs `control`. |
-    | `reduces()` | Asked after `on_ack`: reduce as for a loss, in state CWR, unless a reduction is in progress. Asked if the controller needs `reduces`. |
-    | `on_control(window, ack)` | Set window and pacing rate, on every ACK in every state, after loss detection. Called if the controller needs `control`. |
-    | `holds_back()` | Asked after `on_control`: the controller keeps less in flight than it could, to probe the path. Rate samples of the data in flight then count as application-limited. |
-    | `on_idle(now, snd_una, slow_path)` | A segment arrived while nothing was outstanding, and acknowledges nothing new. `slow_path`: it carries data, or another window. Called if the controller needs `idle`. |
-    | `on_restart(window, snd_nxt)` | The application was idle for longer than the RTO, and the window is about to be reset for that. |
-    | `on_tx_start(window, now, idle, snd_nxt)` | A segment, new or sent again, leaves after `idle` with nothing in flight: everything was acknowledged, or is considered lost. `snd_nxt` is the offset of the next new data. |
-    | `seed(seed)` | The connection's seed. Given once, before anything else, if a seed is needed. |
-    | `copy()` | Another controller in the same state, for a run that forks; or the reason why there is none. |
+    | `reduces()` | Return true to reduce the window as for a loss, in state CWR, unless a reduction is in progress. Called after `on_ack` if the controller needs `reduces`. |
+    | `on_control(window, ack)` | Set the window and the pacing rate. Called on every ACK, in every state, after loss detection, if the controller needs `control`. |
+    | `holds_back()` | Return true if the controller keeps less data in flight than it could, in order to probe the path. Rate samples of the data in flight then count as application-limited. Called after `on_control`. |
+    | `on_idle(now, snd_una, slow_path)` | A segment that acknowledges nothing new arrived while nothing was outstanding. `slow_path`: the segment carries data or changes the window. Called if the controller needs `idle`. |
+    | `on_restart(window, snd_nxt)` | The application was idle for longer than the RTO, and the window is about to be reduced for that reason. |
+    | `on_tx_start(window, now, idle, snd_nxt)` | A segment, new or retransmitted, is about to be sent with nothing in flight: all earlier data was acknowledged or is considered lost. `idle`: time since the last transmission; `snd_nxt`: offset of the next new data. If delivery rates are kept, called only after an application-limited period. |
+    | `seed(seed)` | Receive the connection's seed. Called once, before any other hook, if the controller needs `seed`. |
+    | `copy()` | Return a copy of the controller in the same state, for a run that forks, or the reason why it cannot be copied. |
 
     Attributes
     ----------
     wants_rate
-        Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
+        Delivery rates are kept, at the cost of a stamp per segment: `rate` and `since_sent` are filled in.
     wants_pacing
-        The sender paces by the window's `pacing_rate`, regardless of the stack's settings.
+        The sender paces at the window's `pacing_rate`, regardless of the stack's settings.
     wants_exact_ecn
         The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     wants_l4s
-        The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
+        The controller requests accurate ECN (RFC 9768) and accepts no other form of ECN; its packets carry ECT(1) (RFC 9331).
     wants_own_start
-        The controller's start is not the slow start of RFC 5681, so that no other can replace it.
+        The controller has its own start-up algorithm instead of the slow start of RFC 5681, so no other slow start can replace it.
     wants_hystart
-        HyStart is the controller's slow start, unless the stack names another.
+        HyStart is the controller's slow start, unless the stack specifies another.
     wants_unlimited
         The window grows even while it does not limit the sender.
     wants_watches_application
-        The sender checks whether the application leaves its window unfilled also at every ACK and timer, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+        The sender checks for an application limit at every ACK and timer, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     buffer_windows
-        Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
+        Size of the send buffer as a multiple of cwnd (Linux `sndbuf_expand`); 0: two.
     slow_packets
-        Pacing rate, bytes/s, below which a packet holds one segment, and above which at least two (Linux `min_tso_segs`); 0: as the stack is set.
+        Pacing rate, bytes/s, from which on a packet has at least two segments, instead of at least one (Linux `min_tso_segs`); 0: the stack's minimum.
     every
         How often `on_sample`, and `on_ack` or `on_control`, are called: a number of ACKs, or "round" for once per round trip, when
         all that was outstanding at the last call is acknowledged. What the ACKs in between delivered, marked and lost is

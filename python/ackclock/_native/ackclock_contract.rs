@@ -4,50 +4,50 @@
 /// Version of the interface.
 pub const ABI: u32 = 3;
 
-/// Needs of a controller towards the connection around it; [`Controller::NEEDS`] has them or'ed together.
+/// Requirements of a controller on the connection around it, or'ed together in [`Controller::NEEDS`].
 pub mod needs {
-    /// The controller sets window and pacing rate by itself on every ACK (Linux `cong_control`): `on_control` is called in place of `on_ack` and the recovery rule.
+    /// The controller itself sets the window and the pacing rate on every ACK (Linux `cong_control`): `on_control` replaces `on_ack` and the recovery rule.
     pub const CONTROL: u32 = 1;
-    /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
+    /// Delivery rates are kept, at the cost of a stamp per segment: `rate` and `since_sent` are filled in.
     pub const RATE: u32 = 2;
-    /// The sender paces by the window's `pacing_rate`, regardless of the stack's settings.
+    /// The sender paces at the window's `pacing_rate`, regardless of the stack's settings.
     pub const PACING: u32 = 4;
     /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     pub const EXACT_ECN: u32 = 8;
-    /// The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
+    /// The controller requests accurate ECN (RFC 9768) and accepts no other form of ECN; its packets carry ECT(1) (RFC 9331).
     pub const L4S: u32 = 16;
-    /// The controller may ask for a reduction by itself, by `reduces`.
+    /// The controller may itself request a reduction, through `reduces`.
     pub const REDUCES: u32 = 32;
-    /// The controller's start is not the slow start of RFC 5681, so that no other can replace it.
+    /// The controller has its own start-up algorithm instead of the slow start of RFC 5681, so no other slow start can replace it.
     pub const OWN_START: u32 = 64;
-    /// HyStart is the controller's slow start, unless the stack names another.
+    /// HyStart is the controller's slow start, unless the stack specifies another.
     pub const HYSTART: u32 = 256;
     /// The window grows even while it does not limit the sender.
     pub const UNLIMITED: u32 = 512;
-    /// The controller learns of segments that arrive while nothing is outstanding, by `on_idle`.
+    /// The controller is notified of segments that arrive while nothing is outstanding, through `on_idle`.
     pub const IDLE: u32 = 1024;
-    /// The sender checks whether the application leaves its window unfilled also at every ACK and timer, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+    /// The sender checks for an application limit at every ACK and timer, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     pub const WATCHES_APPLICATION: u32 = 2048;
-    /// The controller learns of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+    /// The controller is notified of each lost segment, through `on_lost` and `on_repaired`; this requires delivery rates, which are then kept.
     pub const LOSSES: u32 = 4096;
 }
 
-/// A sample of the delivery rate, over the flight of the newest segment that an ACK covers.
+/// Delivery rate sample over the flight of the newest segment that an ACK covers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     is_given: u32,
-    /// Segments delivered over `interval`: a flight, not this ACK alone.
+    /// Segments delivered over `interval`: those of a whole flight, not only of this ACK.
     pub delivered: u32,
-    /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the minimum RTT, which only a wrong ACK can cause.
+    /// Length of the sample: the larger of `send_elapsed` and `ack_elapsed`. Zero if the sample is invalid because it is shorter than the minimum RTT, which only an incorrect ACK can cause.
     pub interval: u64,
-    /// Time over which they were sent.
+    /// Time over which the delivered segments were sent.
     pub send_elapsed: u64,
-    /// Time over which they were acknowledged.
+    /// Time over which the delivered segments were acknowledged.
     pub ack_elapsed: u64,
     /// Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered).
     pub prior_delivered: u64,
-    /// Time when that count was reached.
+    /// Time of the connection's last delivery when that segment was sent (P.delivered_time).
     pub prior_time: u64,
     /// Delivered count of the connection now (C.delivered).
     pub total_delivered: u64,
@@ -57,7 +57,7 @@ pub struct Rate {
     pub delivered_ce: u32,
     /// Segments marked lost between that segment's transmission and now (RS.lost).
     pub lost: u32,
-    /// Segments in flight when that segment had been sent, itself included (RS.tx_in_flight).
+    /// Segments in flight just after that segment was sent, including the segment itself (RS.tx_in_flight).
     pub tx_in_flight: u32,
     is_app_limited: u32,
     is_retrans: u32,
@@ -66,19 +66,19 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The application, not the window, limited the sender when it was sent.
+    /// The application, not the window, limited the sender when that segment was sent.
     pub fn is_app_limited(&self) -> bool {
         self.is_app_limited != 0
     }
-    /// The segment was a retransmission.
+    /// Whether that segment was a retransmission.
     pub fn is_retrans(&self) -> bool {
         self.is_retrans != 0
     }
-    /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
+    /// The ACK may have been delayed by a delayed-ACK timer: it covers a single segment that is shorter than SMSS.
     pub fn is_ack_delayed(&self) -> bool {
         self.is_ack_delayed != 0
     }
-    /// The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet.
+    /// The ACK covers the end of a tail loss probe that retransmitted old data; whether the original or the probe arrived is not known yet.
     pub fn is_probe_ack(&self) -> bool {
         self.is_probe_ack != 0
     }
@@ -92,15 +92,15 @@ pub struct Ack {
     pub now: u64,
     /// Segments delivered by this ACK, before loss detection: cumulatively acknowledged or newly SACKed, each once.
     pub newly_acked: u32,
-    /// Delivered segments to which an echo of congestion applies: all of them under ECE, else none.
+    /// Delivered segments to which a congestion echo applies: with accurate ECN the newly reported marks, otherwise all segments if the ACK carries ECE.
     pub newly_acked_ce: u32,
-    /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
+    /// Segments delivered since the newest segment that this ACK covers was sent; zero if delivery rates are not kept.
     pub since_sent: u32,
-    /// Segments that the cumulative ACK covers, those SACKed before included, as a counter of ACKs sees them. After a recovery far more than were delivered.
+    /// Segments newly covered by the cumulative ACK, including those SACKed before. At the end of a recovery far more than `newly_acked`.
     pub covered: u32,
     /// SACKed segments above the cumulative ACK.
     pub sacked: u32,
-    /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
+    /// Bytes by which the cumulative ACK advanced. The value jumps at the end of a recovery.
     pub acked_bytes: u64,
     rtt: u64,
     /// Smoothed RTT; zero before the first sample.
@@ -117,7 +117,7 @@ pub struct Ack {
     cwnd_limited: u32,
     window_held: u32,
     paced: u32,
-    /// Time until the pacer lets the next segment leave; zero if it may leave at once.
+    /// Time until the pacer allows the next segment to be sent; zero if it may be sent at once.
     pub departs_in: u64,
     /// Payload of a full segment, bytes.
     pub smss: u32,
@@ -125,22 +125,22 @@ pub struct Ack {
     prior_state: u32,
     is_dup: u32,
     slow_path: u32,
-    /// Segments that count for growth: those delivered, or 1 in a stack that counts ACKs.
+    /// Segments that count towards growth: those delivered, or 1 in a stack that counts ACKs.
     pub acked: u32,
-    /// Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK.
+    /// Segments delivered: `newly_acked` and, without SACK, the segment that a duplicate ACK implies.
     pub delivered: u32,
-    /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE.
+    /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, otherwise all of them if the ACK carries ECE.
     pub delivered_ce: u32,
-    /// Segments newly marked lost, retransmissions found lost included; 0 before loss detection.
+    /// Segments newly marked lost, including lost retransmissions; 0 before loss detection.
     pub newly_lost: u32,
-    /// Segments in flight after the ACK, without those newly marked lost.
+    /// Segments in flight after the ACK, excluding those newly marked lost.
     pub in_flight: u32,
     ca_state: u32,
     rate: Rate,
 }
 
 impl Ack {
-    /// RTT of the newest segment that this ACK covers, if none of them was retransmitted.
+    /// RTT of the newest segment that this ACK covers, cumulatively or by SACK, or of the echoed timestamp if a covered segment was retransmitted; absent if the ACK gives no sample.
     pub fn rtt(&self) -> Option<u64> {
         (self.rtt != u64::MAX).then_some(self.rtt)
     }
@@ -152,7 +152,7 @@ impl Ack {
     pub fn cwnd_limited(&self) -> bool {
         self.cwnd_limited != 0
     }
-    /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` asks for half of it only.
+    /// cwnd itself held data back in this round trip or the previous one. Stricter than `cwnd_limited`, which in slow start requires only half of cwnd to be used.
     pub fn window_held(&self) -> bool {
         self.window_held != 0
     }
@@ -160,7 +160,7 @@ impl Ack {
     pub fn paced(&self) -> bool {
         self.paced != 0
     }
-    /// The ACK echoes a mark of congestion (ECE).
+    /// The ACK echoes a congestion mark (ECE).
     pub fn ece(&self) -> bool {
         self.ece != 0
     }
@@ -168,104 +168,104 @@ impl Ack {
     pub fn prior_state(&self) -> State {
         State::of(self.prior_state)
     }
-    /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
+    /// Duplicate ACK: it acknowledges nothing new, carries no data and does not change the window (RFC 5681 §2).
     pub fn is_dup(&self) -> bool {
         self.is_dup != 0
     }
-    /// SACK blocks, a changed window or ECE: the header differs from the one that Linux's header prediction expects.
+    /// The ACK has SACK blocks, a changed window or ECE: its header differs from the one that Linux's header prediction expects.
     pub fn slow_path(&self) -> bool {
         self.slow_path != 0
     }
-    /// Congestion state after this ACK; before loss detection, the state before it.
+    /// Congestion state after this ACK; before loss detection, the state before this ACK.
     pub fn ca_state(&self) -> State {
         State::of(self.ca_state)
     }
-    /// Delivery rate, where the controller needs it and this ACK gives a sample.
+    /// Delivery rate sample; absent if delivery rates are not kept or this ACK gives no sample.
     pub fn rate(&self) -> Option<&Rate> {
         (self.rate.is_given != 0).then_some(&self.rate)
     }
 }
 
-/// A congestion controller. One is made for each connection.
+/// A congestion controller. One instance is created for each connection.
 pub trait Controller: Sized {
-    /// See [`needs`].
+    /// Requirements on the connection, see [`needs`].
     const NEEDS: u32 = 0;
-    /// Names of the options; another is refused.
+    /// Names of the options; any other option is refused.
     const OPTIONS: &'static [&'static str] = &[];
-    /// Names of what `variables` writes, for `record.controller`; eight at most.
+    /// Names of the values that `variables` writes, for `record.controller`; at most eight.
     const VARIABLES: &'static [&'static str] = &[];
     /// Names of files that the controller reads.
     const READS: &'static [&'static str] = &[];
-    /// Windows for which the send buffer is to have room; 0: two.
+    /// Size of the send buffer as a multiple of cwnd; 0: two.
     const BUFFER_WINDOWS: u32 = 0;
-    /// Pacing rate, bytes/s, below which one segment is a packet; 0: as the stack is set.
+    /// Pacing rate, bytes/s, from which on a packet has at least two segments; 0: the stack's minimum.
     const SLOW_PACKETS: u32 = 0;
 
-    /// For a connection.
+    /// Create the controller of a connection.
     fn new(options: &Options, random: Random) -> Self;
 
-    /// Another one in the same state, for a run that forks; None: it cannot be copied. Without this method its bytes are copied, unless it
-    /// keeps something elsewhere, such as a `Vec`.
+    /// Return a copy in the same state, for a run that forks; `None` if the controller cannot be copied. By default its bytes are copied, unless
+    /// it owns other memory, such as a `Vec`.
     fn copy(&self) -> Option<Self> {
         // SAFETY: a type with nothing to drop is its bytes.
         (!std::mem::needs_drop::<Self>()).then(|| unsafe { std::ptr::read(self) })
     }
 
-    /// The values of `VARIABLES`; unknown values are left as they are (NaN).
+    /// Write the values of `VARIABLES`. A value that is not written remains NaN.
     fn variables(&self, _values: &mut [f64]) {}
 
-    /// The handshake is over; `accurate`: it agreed on accurate ECN.
+    /// The handshake is complete. `accurate`: accurate ECN was negotiated.
     fn on_negotiated(&mut self, accurate: bool) {}
 
-    /// The end that connects has its SYN acknowledged, which gave this RTT.
+    /// The SYN of the connecting end is acknowledged. `rtt`: RTT sample of the SYN.
     fn on_syn_acked(&mut self, rtt: u64) {}
 
-    /// The connection is established, with this RTT (zero if the handshake gave no sample).
+    /// The connection is established. `srtt`: RTT of the handshake; zero if the handshake gave no sample.
     fn on_start(&mut self, window: &mut Window, now: u64, srtt: u64, smss: u32) {}
 
-    /// RTT sample and delivery of every ACK, in every state, before loss detection.
+    /// RTT sample and delivered segments of an ACK. Called for every ACK, in every state, before loss detection.
     fn on_sample(&mut self, window: &mut Window, ack: &Ack) {}
 
-    /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
+    /// The ACK echoes a congestion mark. Return true to react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
     fn on_ecn(&mut self, window: &mut Window, ack: &Ack) -> bool {
         true
     }
 
-    /// A segment, or its retransmission, is marked lost: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since its last transmission, itself included; `tx_in_flight`: segments in flight just after that; `is_app_limited`: the application limited the sender then. Called if the controller needs `losses`.
+    /// A segment or its retransmission is marked lost. Called once per mark, when the mark is set, if the controller needs `losses`. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since the segment's last transmission, including the segment itself; `tx_in_flight`: segments in flight just after that transmission; `is_app_limited`: whether the application limited the sender at that transmission.
     fn on_lost(&mut self, window: &mut Window, now: u64, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
 
-    /// A tail loss probe has repaired a loss that nothing else detected, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender at the segment's first transmission. Called if the controller needs `losses`.
+    /// A tail loss probe has repaired a loss that was not detected otherwise, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: whether the application limited the sender at the segment's first transmission. Called if the controller needs `losses`.
     fn on_repaired(&mut self, window: &mut Window, now: u64, delivered: u64, is_app_limited: bool) {}
 
-    /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
+    /// Return the target window after a congestion event, in segments, at least 2. Called once per reduction, before `window` changes. `in_flight`: the FlightSize that RFC 5681 §3.1 halves, in segments.
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
 
-    /// Asked in place of the hook above if the reason is a mark and not a loss.
+    /// Called instead of the hook above if the reduction is caused by a mark and not by a loss.
     fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
         self.ssthresh(window, in_flight)
     }
 
-    /// Asked for the minimum window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
+    /// Return the minimum window for Linux's rate halving, in segments. Default: `ssthresh`.
     fn min_cwnd(&mut self, ssthresh: u32) -> u32 {
         ssthresh
     }
 
-    /// The retransmission timer expires: time has passed since the last ACK, and `ssthresh` is asked next.
+    /// The retransmission timer expired. `now`: current time, later than that of the last ACK. `ssthresh` is called next.
     fn on_timer(&mut self, now: u64) {}
 
-    /// A retransmission timeout: ssthresh is set, the window about to collapse.
+    /// A retransmission timeout occurred: ssthresh has been set, and cwnd is about to be set to the loss window.
     fn on_rto(&mut self, window: &mut Window, now: u64) {}
 
-    /// Segments delivered and marked lost on the connection so far, and the time of the last delivery. Called before the state becomes Loss, and, where rates are kept, when a segment leaves with nothing else outstanding, which sets that time.
+    /// Totals of the connection: segments delivered and marked lost so far, and the time of the last delivery. Called if delivery rates are kept: before the state becomes Loss, and when a new segment is sent with nothing else outstanding, which resets that time.
     fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: u64) {}
 
-    /// The congestion state becomes `state`, which may be the present one.
+    /// The congestion state is set to `state`, which may equal the current state.
     fn on_state(&mut self, window: &mut Window, state: State, now: u64) {}
 
-    /// A reduction ended and the rule has set the window.
+    /// A reduction ended, and the recovery rule has set the window.
     fn on_recovered(&mut self, window: &mut Window, now: u64) {}
 
-    /// The reduction was a mistake: the window to go back to, in segments.
+    /// The reduction proved unnecessary. Return the window to restore, in segments.
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
         window.cwnd.max(window.prior_cwnd)
     }
@@ -275,30 +275,30 @@ pub trait Controller: Sized {
         window.grow_as_reno(ack);
     }
 
-    /// Asked after `on_ack`: reduce as for a loss, in state CWR, unless a reduction is in progress. Asked if the controller needs `reduces`.
+    /// Return true to reduce the window as for a loss, in state CWR, unless a reduction is in progress. Called after `on_ack` if the controller needs `reduces`.
     fn reduces(&mut self) -> bool {
         false
     }
 
-    /// Set window and pacing rate, on every ACK in every state, after loss detection. Called if the controller needs `control`.
+    /// Set the window and the pacing rate. Called on every ACK, in every state, after loss detection, if the controller needs `control`.
     fn on_control(&mut self, window: &mut Window, ack: &Ack) {}
 
-    /// Asked after `on_control`: the controller keeps less in flight than it could, to probe the path. Rate samples of the data in flight then count as application-limited.
+    /// Return true if the controller keeps less data in flight than it could, in order to probe the path. Rate samples of the data in flight then count as application-limited. Called after `on_control`.
     fn holds_back(&mut self) -> bool {
         false
     }
 
-    /// A segment arrived while nothing was outstanding, and acknowledges nothing new. `slow_path`: it carries data, or another window. Called if the controller needs `idle`.
+    /// A segment that acknowledges nothing new arrived while nothing was outstanding. `slow_path`: the segment carries data or changes the window. Called if the controller needs `idle`.
     fn on_idle(&mut self, now: u64, snd_una: u64, slow_path: bool) {}
 
-    /// The application was idle for longer than the RTO, and the window is about to be reset for that.
+    /// The application was idle for longer than the RTO, and the window is about to be reduced for that reason.
     fn on_restart(&mut self, window: &mut Window, snd_nxt: u64) {}
 
-    /// A segment, new or sent again, leaves after `idle` with nothing in flight: everything was acknowledged, or is considered lost. `snd_nxt` is the offset of the next new data.
+    /// A segment, new or retransmitted, is about to be sent with nothing in flight: all earlier data was acknowledged or is considered lost. `idle`: time since the last transmission; `snd_nxt`: offset of the next new data. If delivery rates are kept, called only after an application-limited period.
     fn on_tx_start(&mut self, window: &mut Window, now: u64, idle: u64, snd_nxt: u64) {}
 }
 
-/// `struct ackclock_controller`.
+/// Layout of `struct ackclock_controller`.
 #[repr(C)]
 pub struct Hooks {
     abi: u32,

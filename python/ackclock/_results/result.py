@@ -9,7 +9,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from ackclock import _files, _html
 from ackclock._files import staged
 from ackclock._results import summary as _summary
 from ackclock._results.columns import Columns, Missing, columns, plain, series
-from ackclock.errors import InputError, ScenarioError
+from ackclock.errors import InputError, ScenarioError, UnavailableError
 from ackclock.text import NONE, rate, seconds
 
 if TYPE_CHECKING:
@@ -299,6 +299,8 @@ class Run(_Result):
         ------
         InputError
             If the run has recorded no such column.
+        UnavailableError
+            If matplotlib is not installed.
         """
         from ackclock.plot import columns
 
@@ -365,11 +367,15 @@ class Run(_Result):
         )
 
     def _picture(self) -> str:
-        """Return a picture of the first of these quantities that was sampled and has values."""
+        """Return a picture of the first of these quantities that was sampled and has values, or the extra that would draw it."""
         for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
             if table in self.tables and self._has_rows(table):
-                with suppress(InputError):
+                try:
                     return str(self.plot(what)._repr_html_())
+                except UnavailableError as error:
+                    return f"<p>{_html.escape(str(error))}</p>"
+                except InputError:
+                    continue
         return ""
 
     def _has_rows(self, name: str) -> bool:

@@ -95,6 +95,10 @@ def diagnose(
         _terminal.writable_file(report, "--report")
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
+    if plot is not None:
+        from ackclock.plot import style
+
+        style.needed(f"--plot {plot}")
     for file, option in ((csv, "--csv"), (plot, "--plot"), (scenario, "--scenario"), (mirror, "--mirror")):
         if file is not None:
             _terminal.writable_file(file, option)

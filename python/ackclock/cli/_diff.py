@@ -94,6 +94,9 @@ def diff(
     if figure is not None:
         if figure.suffix not in (".svg", ".pdf", ".png"):
             raise InputError(f"--figure {figure}: found another ending; allowed: .svg, .pdf, .png")
+        from ackclock.plot.style import needed
+
+        needed(f"--figure {figure}")
         _terminal.writable_file(figure, "--figure")
     kind: Any = network
     if patterns:

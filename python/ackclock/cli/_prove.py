@@ -95,6 +95,8 @@ def prove_(
     In the folder of an interrupted proof only the missing cases are run.
     """
     from ackclock import prove
+    from ackclock.plot.figure import ABSENT
+    from ackclock.plot.style import drawable
 
     threads = jobs or _terminal.cpus()
     if check is not None:
@@ -121,7 +123,8 @@ def prove_(
     certificate = prove.Certificate(proof, chances)
     certificate.write(folder)
     _scenarios(certificate, folder)
-    if wanted.name != "start":
+    drawn = wanted.name != "start" and drawable()
+    if drawn:
         prove.draw(proof, folder / "cases.png")
     replayed = _replay(certificate, folder) if replay else []
     said = certificate.to_json()
@@ -130,6 +133,8 @@ def prove_(
     else:
         _tell(said, replayed)
         _terminal.say(f"certificate: {folder / 'proof.json'}")
+        if wanted.name != "start" and not drawn:
+            _terminal.say(ABSENT)
     return 0
 
 

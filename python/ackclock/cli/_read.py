@@ -56,6 +56,10 @@ def read(
 
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
+    if plot is not None:
+        from ackclock.plot import style
+
+        style.needed(f"--plot {plot}")
     span = [_seconds(text, option) for text, option in ((begin, "--from"), (end, "--to"))]
     if span != [None, None] and plot is None:
         raise InputError("--from, --to: found them without a graph; allowed: with --plot")

@@ -269,7 +269,9 @@ def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> li
     if not plots:
         return []
     from ackclock.plot import columns
+    from ackclock.plot.style import needed
 
+    needed(f"--plot {plots[0]}")
     if width not in columns.WIDTHS:
         raise InputError(f"--plot-width: found {quote(width)}; allowed: {', '.join(columns.WIDTHS)}")
     files = [columns.check(wanted)[2] for wanted in plots]

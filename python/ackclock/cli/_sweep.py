@@ -367,8 +367,10 @@ def plot(
     """Draw the figures of a sweep. Lines with bands, heat map, distributions, throughput against delay; and a report."""
     from ackclock import sweep as sweeps
     from ackclock.plot.figure import FORMATS
+    from ackclock.plot.style import needed
     from ackclock.sweep import figures, page
 
+    needed("sweep plot")
     for one in formats:
         if one not in FORMATS:
             raise InputError(f"--format: found {quote(one)}; allowed: {', '.join(FORMATS)}")

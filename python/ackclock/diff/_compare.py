@@ -5,6 +5,7 @@ quantity.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -222,7 +223,8 @@ def compare(
             streams: list[tuple[Events, Events]] = [(ours, theirs)]
             if _holds(scenario, simulator.flows["group"][flow]):
                 streams = [(_only(ours, acks=True), _only(theirs, acks=True)), _left(ours, theirs)]
-            walks = [_walk(*stream, names) for stream in streams]
+            over_s = _over(simulator, kernel, flow)
+            walks = [_walk(*stream, names, over_s=over_s) for stream in streams]
             events = sum(equal for equal, _ in walks)
             divergence = min((d for _, d in walks if d is not None), key=lambda d: d.t_s, default=None)
             text = "" if divergence is None else str(divergence)
@@ -343,11 +345,21 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
     return out
 
 
-def _walk(ours: Events, theirs: Events, names: tuple[str, str]) -> tuple[int, Divergence | None]:
+def _over(one: Run, other: Run, flow: int) -> float:
+    """Return the time at which the flow was complete in both runs; infinite if it was not."""
+    ends = [run.flows.row(flow, named=True) for run in (one, other)]
+    if any(end["completion_s"] is None for end in ends):
+        return math.inf
+    return max(float(end["start_s"] + end["completion_s"]) for end in ends) + A_MICROSECOND
+
+
+def _walk(
+    ours: Events, theirs: Events, names: tuple[str, str], *, over_s: float = math.inf
+) -> tuple[int, Divergence | None]:
     """Return the number of equal events at the beginning, and the first difference. An overtaken ACK is an effect of
     the network, and may occur in one table only: Linux records it, then drops it for its old timestamp unless it
     acknowledges the same data as the previous ACK (`tcp_disordered_ack_check`). Its effect on a sender that accepts
-    it appears in later events.
+    it appears in later events. ACKs that arrive after `over_s`, the completion of the flow, may also occur in one table only.
     """
     acks = i = j = equal = 0
     while i < len(ours) and j < len(theirs):
@@ -364,7 +376,8 @@ def _walk(ours: Events, theirs: Events, names: tuple[str, str]) -> tuple[int, Di
         i, j, equal = i + 1, j + 1, equal + 1
     more = [*((names[0], row) for row in ours[i:]), *((names[1], row) for row in theirs[j:])]
     for who, row in more:
-        if not row.get("overtaken"):
+        late = row["event"] == "ack" and row["t_s"] > over_s
+        if not late and not row.get("overtaken"):
             said = f"{'the ' if names == BACKENDS else ''}{who} goes on: {_said(row)}"
             return equal, Divergence(t_s=row["t_s"], ack_no=acks, text=said)
     return equal, None

@@ -27,6 +27,7 @@ from ackclock.evaluate.plan import REFERENCE
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.verdict import SYMBOLS, UNJUDGED, VERDICTS, Judged, RowVerdict, judge_part
 from ackclock.judge.looks import LOOKS
+from ackclock.plot.style import drawable
 from ackclock.report import TableCell
 from ackclock.text import csv
 
@@ -71,7 +72,8 @@ def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str]
         )
         (part / "junit.xml").write_text(to_junit(evaluation), encoding="utf-8")
         made = page(evaluation, statements=statements or {})
-        report.write(made, part / "report.html", drawn={f.name: _svg(f) for f in made.figures})
+        drawn = {f.name: _svg(f) for f in made.figures} if drawable() else {}
+        report.write(made, part / "report.html", drawn=drawn)
         (part / "figures").mkdir()
         for name, table in ((n, t) for f in made.figures for n, t in _tables(f)):
             (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
@@ -339,7 +341,7 @@ def _worst(evaluation: Evaluation) -> tuple[report.Block, ...]:
 def _code(text: str) -> report.Prose:
     from html import escape
 
-    return report.Prose(html=f"<pre>{escape(text)}</pre>")
+    return report.Prose(html=f"<pre tabindex='0'>{escape(text)}</pre>")
 
 
 def _author(statements: Mapping[str, str]) -> tuple[report.Block, ...]:
@@ -444,7 +446,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
             f"<details><summary>Row {escape(r.row.id)}: {escape(r.row.title)}, {len(r.cells)} numbers</summary>"
             f"<blockquote>{escape(r.row.quote)}</blockquote>"
             + (f"<p>{escape(r.row.note)}</p>" if r.row.note else "")
-            + f'<div class="tablebox scroll"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div></details>'
+            + f'<div class="tablebox scroll" tabindex="0" role="group" aria-label="table"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div></details>'
         )
     return report.Prose(html="".join(parts) or "<p>None.</p>")
 

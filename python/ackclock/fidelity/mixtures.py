@@ -35,6 +35,8 @@ COUNT = 50
 MOST_FEATURES = 5
 MOST_PACKETS = 30_000
 """Approximate duration of a run in packets: runs on faster paths are shorter."""
+MOST_DATAGRAMS = 300_000
+"""Approximate maximum number of datagrams of a flow."""
 
 Table = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -273,6 +275,11 @@ def _agreeing(it: Mixture, family: str, made: Table) -> Table:
         made["rate"] = f"{it.mbps * it.draw.spread(0.3, 0.9):.4g} Mbit/s"
     elif family == "capacities" and "repeat" in made:
         made["repeat"] = f"{int(made['steps'][-1]['at'].split()[0]) + it.draw.between(100, 2000)} ms"
+    elif family == "workloads" and {"rate", "payload"} <= made.keys():
+        # a flow of small datagrams at a high rate would take longer than all others together
+        smallest = float(made["rate"].split()[0]) * 1e6 * it.seconds / (8 * MOST_DATAGRAMS)
+        if int(made["payload"].split()[0]) < smallest:
+            made["payload"] = f"{min(1400, round(smallest))} bytes"
     elif family == "workloads" and made["kind"] == "transactions":
         made["max_open"] = 1000
         for key in ("objects", "together") if it.draw.chance(0.5) else ("requests",):

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ackclock._files import parquet
-from ackclock.plot.style import plain, saved, styled
+from ackclock.plot.style import INSTALL, drawable, plain, saved, styled
 from ackclock.text import csv
 
 CSV_ROWS = 20_000
@@ -19,6 +19,9 @@ CSV_ROWS = 20_000
 
 FORMATS = ("pdf", "png", "svg")
 """File formats in the order of drawing: the first one computes the layout."""
+
+ABSENT = f"The figure is not drawn, because matplotlib is not installed. To have it, type: {INSTALL}"
+"""Line in a figure's place where nothing can draw it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,8 +55,10 @@ class Figure:
     rc: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def render(self, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
-        """Draw once, and return the file in each of these formats: any of "pdf", "png", "svg"."""
-        files = {}
+        """Draw once, and return the file in each of these formats: any of "pdf", "png", "svg"; none without matplotlib."""
+        files: dict[str, bytes] = {}
+        if not drawable():
+            return files
         with styled(self.rc):
             drawn = plain(self.draw())
             for kind in (one for one in FORMATS if one in formats):
@@ -70,11 +75,14 @@ class Figure:
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: heading, picture on white regardless of the notebook's colours, caption."""
-        picture = f'<div style="background:white;display:inline-block;max-width:100%">{self.svg()}</div>'
+        if drawable():
+            picture = f'<div style="background:white;display:inline-block;max-width:100%">{self.svg()}</div>'
+        else:
+            picture = f"<p>{escape(ABSENT)}</p>"
         return f"<p><strong>{escape(self.title)}</strong></p>{picture}<p>{escape(self.caption)}</p>"
 
     def write(self, folder: str | Path, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
-        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, and the data next to them.
+        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, and the data next to them; without matplotlib only the data.
 
         Parameters
         ----------

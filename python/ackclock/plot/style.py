@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import io
 import sys
 import warnings
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ackclock.errors import InputError, one_of, quote
+from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.text import printable
 
 OKABE_ITO = {
@@ -181,13 +182,45 @@ def colours() -> tuple[str, ...]:
     return _COLOURS.get()
 
 
+INSTALL = "pip install 'ackclock[figures]'"
+"""Command that brings what draws figures."""
+
+
+def drawable() -> bool:
+    """Whether matplotlib is installed; nothing is imported."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def needed(what: str) -> None:
+    """Refuse a figure that was asked for, before anything is run for it.
+
+    Parameters
+    ----------
+    what
+        Option and value, or the command.
+
+    Raises
+    ------
+    UnavailableError
+        If matplotlib is not installed.
+    """
+    if not drawable():
+        raise UnavailableError(f"{what}: found no matplotlib, which draws figures; install it with: {INSTALL}")
+
+
 def matplotlib() -> ModuleType:
     """Import matplotlib. Within a command, settings in the current folder are ignored.
 
-    matplotlib prefers a `matplotlibrc` in the current folder to any other. In a stranger's folder this may be a pipe,
-    or select a backend.
+    It obeys a `matplotlibrc` there before any other: in a stranger's folder this may be a pipe, or name a backend.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not installed.
     """
     import os.path
+
+    needed("figure")
 
     from ackclock import _files
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock import _files, _link
 from ackclock.plot import Figure
+from ackclock.plot.figure import ABSENT
 from ackclock.report import packed
 from ackclock.report.page import Live, Page, Prose, Section, Table
 from ackclock.text import printable
@@ -97,7 +98,7 @@ def _section(section: Section, drawn: Drawn, *, short: bool) -> dict[str, Any]:
         if isinstance(block, Figure):
             blocks.append({"kind": "figure", **_figure(block, drawn)})
         elif isinstance(block, Live):
-            about = {"name": block.name, "title": block.title, "caption": block.caption, "image": None}
+            about = {"name": block.name, "title": block.title, "caption": block.caption, "image": None, "absent": ""}
             blocks.append({"kind": "figure", **about, "data": _data(block.figure())})
         elif isinstance(block, Table):
             blocks.append({"kind": "table", "table": block})
@@ -115,13 +116,14 @@ def _section(section: Section, drawn: Drawn, *, short: bool) -> dict[str, Any]:
 
 
 def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:
-    source = drawn[figure.name] if figure.name in drawn else figure.render()["svg"]
-    svg = base64.b64encode(source).decode()
+    source = drawn[figure.name] if figure.name in drawn else figure.render().get("svg")
+    image = None if source is None else f"data:image/svg+xml;base64,{base64.b64encode(source).decode()}"
     return {
         "name": figure.name,
         "title": figure.title,
         "caption": figure.caption,
-        "image": f"data:image/svg+xml;base64,{svg}",
+        "image": image,
+        "absent": "" if image else ABSENT,
         "data": None if figure.interactive is None else _data(figure.interactive()),
     }
 
@@ -129,4 +131,6 @@ def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:
 def _data(figure: Mapping[str, Any]) -> Any:
     from markupsafe import Markup
 
+    strange = {trace.get("type", "scatter") for trace in figure["data"]} - packed.KINDS
+    assert not strange, f"invariant: the drawing library knows {sorted(packed.KINDS)}, not {sorted(strange)}"
     return Markup(packed.pack(json.dumps(figure, separators=(",", ":"), allow_nan=False)))

@@ -1,7 +1,7 @@
 """Packs text into a page: compressed, in characters that have no meaning in HTML, and unpacked by the reader's
 browser.
 
-The library that draws the interactive figures has 4.8 MB, and 1.8 MB when packed. Base 85 adds a quarter to the size,
+The library that draws the interactive figures has 1.2 MB, and 0.5 MB when packed. Base 85 adds a quarter to the size,
 base 64 a third.
 """
 
@@ -134,6 +134,9 @@ NOTICES = "plotly.js.txt"
 
 VERSION = "4.1.1"
 """Version of that library."""
+
+KINDS = frozenset(["scatter", "bar", "pie"])
+"""Kinds of series that the library draws: its edition "basic" has no others."""
 
 
 def _ours(name: str) -> str:

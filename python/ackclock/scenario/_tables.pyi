@@ -22,7 +22,7 @@ class DropTail(Table):
     ) -> None: ...
 
 class NetemLimit(Table):
-    """Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link; on a link with a delay and no rate, netem alone. The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in other queues it counts as that many packets. A packet leaves the queue when its transmission starts."""
+    """Linux netem with its `limit`, below a shaper (HTB), as in a Mininet link; on a link with a delay and no rate, netem alone. The limit also counts packets in netem's delay line. A packet of several segments (`tso`) counts once here; in other queues it counts as that many packets. A packet leaves the queue when its transmission starts."""
 
     kind: Literal["netem-limit"]
     limit: str
@@ -47,7 +47,7 @@ class Codel(Table):
     ecn: bool
     """Mark ECN-capable packets instead of dropping them."""
     ce_threshold: str | None
-    """An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`). Default: off."""
+    """Queueing delay beyond which an ECN-capable packet is marked, regardless of CoDel's decision (Linux `ce_threshold`). Default: off."""
     def __init__(
         self,
         *,
@@ -60,7 +60,7 @@ class Codel(Table):
     ) -> None: ...
 
 class FqCodel(Table):
-    """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
+    """FQ-CoDel (RFC 8290): one queue per connection, served in turn, each managed by CoDel.
 
     All queues share the limit. When it is exceeded, the queue with the most bytes drops the packet at its head.
     """
@@ -79,7 +79,7 @@ class FqCodel(Table):
     quantum: str
     """Bytes that a queue may send in one round (§5.2)."""
     ce_threshold: str | None
-    """An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`). Default: off."""
+    """Queueing delay beyond which an ECN-capable packet is marked, regardless of CoDel's decision (Linux `ce_threshold`). Default: off."""
     ce_threshold_for: Literal["l4s", "any-ect"]
     """Packets that `ce_threshold` marks: those with ECT(1) or CE ("l4s"), or all ECN-capable ones (Linux `ce_threshold_selector` 1 with mask 3, or none)."""
     def __init__(
@@ -97,7 +97,7 @@ class FqCodel(Table):
     ) -> None: ...
 
 class Pie(Table):
-    """PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference."""
+    """PIE (RFC 8033): drops arriving packets at random to keep the queueing delay near a reference."""
 
     kind: Literal["pie"]
     limit: str | None
@@ -122,11 +122,11 @@ class Pie(Table):
     ) -> None: ...
 
 class Threshold(Table):
-    """Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does. Packets that are not ECN-capable pass."""
+    """Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does. Packets that are not ECN-capable are not affected."""
 
     kind: Literal["threshold"]
     mark: str
-    """Length of the queue from which on arriving packets are marked: packets or multiples of the bandwidth-delay product."""
+    """Minimum length of the queue at which arriving packets are marked: packets or multiples of the bandwidth-delay product."""
     limit: str | None
     """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
     def __init__(
@@ -138,7 +138,7 @@ class Threshold(Table):
     ) -> None: ...
 
 class Red(Table):
-    """Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue."""
+    """Gentle RED (Floyd and Jacobson 1993): drops packets with a probability that rises with the mean queue length."""
 
     kind: Literal["red"]
     limit: str
@@ -182,13 +182,13 @@ class LinuxRed(Table):
     burst: int | None
     """Burst of packets that passes without a signal; the weight of the moving average is computed from it. Default: (2 min + max) / (3 avpkt)."""
     bandwidth: str | None
-    """Rate at which the mean decays while the queue is empty. Default: it does not decay, as below a shaper (HTB), which never asks an empty queue for a packet."""
+    """Rate at which the mean decays while the queue is empty. Default: the mean does not decay, as below a shaper (HTB), which never requests a packet from an empty queue."""
     ecn: bool
     """Mark ECN-capable packets instead of dropping them."""
     harddrop: bool
-    """With `ecn`: above `max`, drop ECN-capable packets, too."""
+    """With `ecn`: above `max`, also drop ECN-capable packets."""
     nodrop: bool
-    """With `ecn`: packets that are not ECN-capable pass."""
+    """With `ecn`: RED does not drop packets that are not ECN-capable."""
     adaptive: bool
     """Adjust the probability every 504 ms to keep the mean queue between 40 and 60 % of the way from `min` to `max`."""
     def __init__(
@@ -253,15 +253,15 @@ class Dualpi2(Table):
     coupling: int
     """Coupling factor k."""
     step: str
-    """A packet that waited longer than this in the L queue is marked (RFC 9332: the Low-Latency queue)."""
+    """Queueing delay beyond which a packet of the L queue is marked (RFC 9332: the Low-Latency queue)."""
     step_from: int
     """Apply `step` only to packets that found at least this many packets in the L queue on arrival."""
     classic_share: float
     """Minimum share of the link for the C queue while both queues have packets; in steps of 1 %."""
     classifier: Literal["l4s", "any-ect"]
-    """Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect")."""
+    """Packets that are assigned to the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect")."""
     overload: Literal["drop", "overflow"]
-    """Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit."""
+    """Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those that it does not drop. "overflow": the L queue marks every packet and drops none below the limit."""
     def __init__(
         self,
         *,
@@ -286,17 +286,17 @@ class Cake(Table):
     rtt: str
     """Expected round-trip time; the intervals of COBALT follow from it."""
     limit: str | None
-    """Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default: four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`, unlimited."""
+    """Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default: four times the product of `bandwidth` and `rtt`, at least 4 MiB; without `bandwidth`, unlimited."""
     bandwidth: str | None
     """Rate of CAKE's shaper. Default: no shaper (tc's `unlimited`); the link limits the rate."""
     overhead: int | None
-    """Bytes that the shaper adds to each IP packet. Default: the network's `framing`. tc's keywords stand for: ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48."""
+    """Bytes that the shaper adds to each IP packet. Default: the network's `framing`. Values of tc's keywords: ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48."""
     mpu: int
-    """Minimum bytes that the shaper counts for a packet (ethernet 84, docsis 64)."""
+    """Minimum size that the shaper assumes for a packet, bytes (ethernet 84, docsis 64)."""
     framing: Literal["noatm", "atm", "ptm"]
-    """Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or none."""
+    """Compensation for the line's encoding: ATM (48 bytes of data occupy a cell of 53), PTM (64 bytes occupy 65), or none."""
     isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"]
-    """Parties between which the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host per group of flows."""
+    """Parties among which the rate is shared equally. Hosts are those of the scenario's `hosts`; endpoints without a host count as one host per group of flows."""
     def __init__(
         self,
         *,
@@ -362,13 +362,13 @@ class GilbertElliott(Table):
     ) -> None: ...
 
 class GilbertElliottInTime(Table):
-    """Gilbert-Elliott model in time: the states last for drawn times, whether packets pass or not."""
+    """Gilbert-Elliott model in time: the duration of each state is drawn, independently of the packets."""
 
     kind: Literal["gilbert-elliott-in-time"]
     good: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Length of a stay in the good state: a duration, or a distribution of durations. Exponential ones make a Markov chain."""
+    """Time spent in the good state: a duration, or a distribution of durations. Exponential distributions for both states give a Markov chain."""
     bad: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Length of a stay in the bad state."""
+    """Time spent in the bad state: a duration, or a distribution of durations."""
     loss_bad: float | str
     """Loss probability in the bad state."""
     loss_good: float | str
@@ -391,7 +391,7 @@ class Periodic(Table):
 
     kind: Literal["periodic"]
     every: int
-    """n: one packet in this many is lost."""
+    """The number n: one packet in n is lost."""
     offset: int
     """Number of packets that pass before counting begins."""
     applies_to: Literal["all", "syn", "data", "originals"]
@@ -435,7 +435,7 @@ class Scripted(Table):
     ) -> None: ...
 
 class Policer(Table):
-    """A token-bucket policer: it drops packets beyond a rate and delays none."""
+    """A token-bucket policer: it drops packets that exceed a rate, and delays none."""
 
     kind: Literal["policer"]
     rate: str
@@ -499,9 +499,9 @@ class Mahimahi(Table):
 
     kind: Literal["mahimahi"]
     file: str
-    """File with the trace; each line gives a millisecond at which one packet may leave. The path is relative to the scenario file."""
+    """File with the trace; each line gives a millisecond at which one packet may be sent. The path is relative to the scenario file."""
     opportunity: str
-    """Bytes that may leave at each of these times, framing included."""
+    """Bytes that may be sent at each of these times, including framing."""
     def __init__(
         self,
         *,
@@ -517,7 +517,7 @@ class Dummynet(Table):
     tick: str
     """Period of the clock (1 ms for `kern.hz` = 1000)."""
     keeps_credit: bool
-    """Whether credit that a tick leaves unused serves packets that arrive before the next tick (FreeBSD 8.1 and later) or is lost (earlier versions)."""
+    """Whether credit unused at a tick is available to packets that arrive before the next tick (FreeBSD 8.1 and later) or is lost (earlier versions)."""
     def __init__(
         self,
         *,
@@ -527,7 +527,7 @@ class Dummynet(Table):
     ) -> None: ...
 
 class TokenBucket(Table):
-    """A token bucket as Linux TBF has it (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst` bytes leave at once. The link's `rate` fills the bucket, which is full at the start. The limit of TBF is that of the link's queue."""
+    """A token bucket like that of Linux TBF (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst` bytes are sent at once. The link's `rate` fills the bucket, which is full at the start. The limit of the link's queue takes the place of TBF's limit."""
 
     kind: Literal["token-bucket"]
     burst: str
@@ -575,9 +575,9 @@ class Fetch(Table):
     pause: str
     """Time from the last byte of one response to the start of the next fetch."""
     timeout: str | None
-    """Time after which the client gives up a fetch. Default: never."""
+    """Time after which the client abandons a fetch. Default: never."""
     common_random_numbers: bool
-    """Make the losses of a fetch depend only on the seed and the number of the fetch. Two scenarios that are compared then meet the same losses, fetch by fetch."""
+    """Make the losses of a fetch depend only on the seed and the number of the fetch. Compared scenarios then have the same losses, fetch by fetch."""
     def __init__(
         self,
         *,
@@ -613,7 +613,7 @@ class Throttled(Table):
     ) -> None: ...
 
 class Population(Table):
-    """Clients, each alone on its own path, that fetch one response at a time. Each client draws the properties of its path and the size of its responses once."""
+    """Clients, each alone on its own path, fetch one response at a time. Each client draws the properties of its path and the size of its responses once."""
 
     kind: Literal["population"]
     clients: int
@@ -663,7 +663,7 @@ class ConstantRate(Table):
     ) -> None: ...
 
 class OnOff(Table):
-    """Sends UDP datagrams at a constant rate in on-periods that are separated by silence. It begins with an on-period."""
+    """Sends UDP datagrams at a constant rate in on-periods that are separated by silence. The flow begins with an on-period."""
 
     kind: Literal["on-off"]
     rate: str
@@ -673,7 +673,7 @@ class OnOff(Table):
     off: str
     """Mean length of a silence."""
     periods: Literal["exponential", "fixed"]
-    """Distribution of the lengths of both: exponential, or always the mean."""
+    """Distribution of both lengths: exponential, or constant at the mean."""
     payload: str
     """UDP payload of each datagram."""
     def __init__(
@@ -706,7 +706,7 @@ class Voice(Table):
 class Transactions(Table):
     """Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
 
-    Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole group. What the k-th transaction of a flow draws depends only on the seed, so scenarios that are compared see the same clients.
+    Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole group. The values that the k-th transaction of a flow draws depend only on the seed, so compared scenarios have the same clients.
     """
 
     kind: Literal["transactions"]
@@ -715,7 +715,7 @@ class Transactions(Table):
     request: str
     """Size of a request."""
     arrivals: Poisson | Regular | At
-    """When clients arrive."""
+    """Arrival process of the clients."""
     batch: int
     """Number of connections that a client opens at once."""
     requests: int
@@ -723,15 +723,15 @@ class Transactions(Table):
     think: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Time from the end of a response to the next request: a duration, or a distribution of durations."""
     objects: int | None
-    """A Web page: number of responses that the client fetches over all its connections; each connection that becomes free takes the next one. Replaces `requests`."""
+    """A Web page: number of responses that the client fetches over all its connections; each connection that becomes free fetches the next one. Replaces `requests`."""
     together: bool
     """Incast: a client sends its requests on all its connections at the same time, and the next ones when the last connection has its response."""
     count: int | None
     """Total number of connections; with one request each, this is the number of transactions. Default: clients arrive until the flows stop."""
     max_open: int | None
-    """Maximum number of open connections. A client that finds this many is turned away. Required for a load above 1."""
+    """Maximum number of open connections. A client that arrives while this many are open is refused. Required for a load above 1."""
     initial_window_mix: tuple[InitialWindow, ...]
-    """Initial windows from which connections draw theirs, with probabilities. Default: all use `stack.initial_window`."""
+    """Initial windows from which connections draw, with probabilities. Default: all connections use `stack.initial_window`."""
     mix_by: Literal["transaction", "batch"]
     """Whether each connection draws an initial window ("transaction"), or each client draws one for all its connections ("batch")."""
     close: Literal["server", "client"]
@@ -758,7 +758,7 @@ class Transactions(Table):
 class Video(Table):
     """A video player at the receiving end fetches chunks over one connection and chooses the bitrate of each.
 
-    The player requests chunks back to back until its buffer reaches the target, then requests one whenever the buffer has drained to the target. The size of a chunk relative to its bitrate depends only on the seed, the flow and the number of the chunk, so scenarios that are compared show the same video. Over PCC the request is a datagram in the reverse direction.
+    The player requests chunks back to back until its buffer reaches the target, then requests one whenever the buffer has drained to the target. The size of a chunk relative to its bitrate depends only on the seed, the flow and the number of the chunk, so compared scenarios play the same video. Over PCC the request is a datagram in the reverse direction.
     """
 
     kind: Literal["video"]
@@ -779,7 +779,7 @@ class Video(Table):
     size_variation: float
     """Maximum deviation of a chunk's size from bitrate times length, as a share of it. Sizes are drawn uniformly."""
     adaptation: Festive | RateBased
-    """How the player chooses a bitrate."""
+    """Algorithm by which the player chooses a bitrate."""
     def __init__(
         self,
         *,
@@ -796,13 +796,13 @@ class Video(Table):
     ) -> None: ...
 
 class Bursts(Table):
-    """One connection sends bursts that are separated by silences. A silence begins when the previous burst is acknowledged."""
+    """Sends bursts that are separated by pauses over one connection. A pause begins when the previous burst is acknowledged."""
 
     kind: Literal["bursts"]
     bytes: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Size of a burst: a size, or a distribution of sizes."""
     pause: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Length of a silence: a duration, or a distribution of durations."""
+    """Length of a pause: a duration, or a distribution of durations."""
     count: int | None
     """Number of bursts. Default: the flow sends bursts until it stops."""
     def __init__(
@@ -853,20 +853,20 @@ class Writes(Table):
     ) -> None: ...
 
 class Conversation(Table):
-    """A client at the receiving end and a server at the sending one write to each other, step by step, over one connection.
+    """A client at the receiving end and a server at the sending end exchange messages, step by step, over one connection.
 
-    The client connects, and closes when everything is said. A step begins when the one before it has arrived. Each message leaves a row in the table `conversations`. What a step draws depends only on the seed, the flow and its number, so scenarios that are compared hold the same conversation. Nagle's algorithm is on, as it is for a socket; `stack.nodelay` turns it off.
+    The client opens the connection, and closes it after the last step. A step begins when the previous step has arrived. Each message has a row in the table `conversations`. The values that a step draws depend only on the seed, the flow and the number of the step, so compared scenarios have the same conversation. Nagle's algorithm is on, the default of a socket; `stack.nodelay` turns it off.
     """
 
     kind: Literal["conversation"]
     steps: tuple[Turn, ...]
     """Steps of the conversation, in order."""
     repeat: int | None
-    """Number of times that the steps are gone through. Default: again and again, until the flow stops."""
+    """Number of rounds through the steps. Default: the steps are repeated until the flow stops."""
     think: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Time from the arrival of the last step to the first one of the next round: a duration, or a distribution of durations."""
+    """Time from the arrival of the last step of a round to the first step of the next round: a duration, or a distribution of durations."""
     streams: int
-    """Number of conversations at a time on the connection, whose messages share its stream of bytes, in the order of the writes."""
+    """Number of concurrent conversations on the connection. Their messages share its byte stream, in the order of the writes."""
     def __init__(
         self,
         *,
@@ -1023,7 +1023,7 @@ class Xen(Table):
     ) -> None: ...
 
 class Fifo(Table):
-    """Linux pfifo: first in, first out. When the queue is full it refuses packets. TCP reacts to a refusal as to a congestion mark."""
+    """Linux pfifo: first in, first out. A full queue refuses packets. TCP reacts to a refusal as to a congestion mark."""
 
     kind: Literal["fifo"]
     limit: int
@@ -1036,7 +1036,7 @@ class Fifo(Table):
     ) -> None: ...
 
 class Fq(Table):
-    """Linux fq: a queue for each connection, served in turn, that holds packets until they are due. TCP therefore paces with every controller, at its pacing rate, and leaves it to fq to delay the packets."""
+    """Linux fq: one queue per connection, served in turn; packets wait until they are due. With fq, TCP paces with every controller, at its pacing rate, and fq delays the packets."""
 
     kind: Literal["fq"]
     limit: int
@@ -1052,15 +1052,15 @@ class Fq(Table):
     max_rate: str | None
     """Maximum rate of a connection, whatever its pacing rate. Default: no maximum."""
     low_rate_threshold: str
-    """For datagrams limited by `max_rate`: at or below this rate each packet is paced by itself, above it a quantum at a time."""
+    """For datagrams limited by `max_rate`: rate up to which each packet is paced individually. Above it, packets are paced in units of a quantum."""
     horizon: str
-    """How far ahead a packet may be due. A packet due later than that is dropped, or its time is moved to the horizon."""
+    """Maximum time until a packet is due. A packet due later is dropped, or its departure time is moved to the horizon."""
     horizon_drop: bool
     """Drop packets beyond the horizon; if false, they are sent at the horizon."""
     ce_threshold: str | None
-    """An ECN-capable packet that leaves this much later than it was due is marked. Default: none is marked."""
+    """Delay after the departure time beyond which an ECN-capable packet is marked. Default: no packet is marked."""
     timer_slack: str
-    """How late the timer may fire, so that it can release several packets at once."""
+    """Maximum delay of the timer, which lets it release several packets at once."""
     def __init__(
         self,
         *,
@@ -1181,7 +1181,7 @@ class SearchSlowStart(Table):
 
     kind: Literal["search"]
     drain: bool
-    """At the end of slow start, reduce cwnd to what was delivered during the last initial RTT, which drains the queue. If false, set ssthresh to cwnd and keep cwnd."""
+    """At the end of slow start, reduce cwnd to the number of segments delivered during the last initial RTT, which drains the queue. If false, set ssthresh to cwnd and keep cwnd."""
     def __init__(
         self,
         *,
@@ -1222,7 +1222,7 @@ class CarefulResume(Table):
     ) -> None: ...
 
 class Network(NetworkBase):
-    """The links and how flows cross them.
+    """Links of the network and the paths of flows across them.
 
     `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its own access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives the access links one by one. `graph`: you list links and paths yourself.
     """
@@ -1236,7 +1236,7 @@ class Network(NetworkBase):
     access_list: tuple[Link, ...]
     """Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the last."""
     bottleneck: Link | None
-    """The link that all flows share. Every topology but `graph` needs it."""
+    """The link that all flows share. Required in every topology except `graph`."""
     egress: Link | None
     """Link from the bottleneck to the receiver. Default: the receiver is attached to the bottleneck directly."""
     reverse: Reverse
@@ -1273,25 +1273,25 @@ class Link(Table):
     jitter: str
     """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
     netem_jitter: NetemJitter | None
-    """Jitter as Linux netem has it, around `delay`. Default: none."""
+    """Jitter of Linux netem, around `delay`. Default: none."""
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
     duplicate: float | str
-    """Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival."""
+    """Probability that a packet is duplicated. The copy crosses the link separately and counts as an arrival."""
     corrupt: float | str
-    """Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end."""
+    """Probability that a packet is corrupted: it is queued and transmitted like any other, and discarded at the end of the link."""
     capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
-    """How rate, delay and loss vary over time. Default: they are constant."""
+    """Variation of rate, delay and loss over time. Default: none."""
     wifi: WifiJitter | None
     """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
     aggregate: str
-    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" holds none."""
+    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" turns this off."""
     ecn_fault: EcnFault | None
     """A middlebox that changes the ECN field. Default: none."""
     outage: Outage | None
     """Periods during which the link starts no transmission. Default: none."""
     thin_acks: int
-    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest stays. 1 turns it off."""
+    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest is kept. 1 turns this off."""
     merging: Merging | None
     """The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged packet as a whole. Default: no merging."""
     def __init__(
@@ -1316,14 +1316,14 @@ class Link(Table):
     ) -> None: ...
 
 class NetemJitter(Table):
-    """Jitter as Linux netem has it (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn around the link's `delay`. It is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a capacity they keep their order. For overtaking behind a rate, put the jitter on a link of its own, e.g. `egress`."""
+    """Jitter of Linux netem (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn around the link's `delay`. The delay is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a capacity they keep their order. For overtaking behind a rate, put the jitter on a separate link, e.g. `egress`."""
 
     deviation: str
     """Deviation: half the range of "uniform", the unit of the other distributions."""
     distribution: Literal["uniform", "normal", "pareto", "paretonormal"]
     """Distribution. "normal": cut off at 4 deviations. "pareto": shape 3, moved by its mean; most packets are early, few are late by up to 4 deviations. "paretonormal": a quarter of "normal" and three quarters of "pareto"."""
     correlation: float | str
-    """Correlation of successive draws of netem's generator. As in Linux, it acts on numbers that are then taken modulo the range, so that little of it remains in the delays."""
+    """Correlation of successive draws of netem's generator. As in Linux, it applies to numbers that are then taken modulo the range, so the delays themselves are only weakly correlated."""
     def __init__(
         self,
         *,
@@ -1338,7 +1338,7 @@ class Reorder(Table):
     probability: float | str
     """Probability that a packet is held back."""
     extra_delay: str
-    """How much later such a packet arrives."""
+    """Extra delay of a packet that is held back."""
     def __init__(
         self,
         *,
@@ -1350,7 +1350,7 @@ class WifiJitter(Table):
     """Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test. Packets keep their order, so a late packet delays those behind it."""
 
     mean: str
-    """Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more, because a late packet holds them up."""
+    """Mean jitter drawn for one packet (J of the draft). Packets in close succession are delayed more, because a late packet delays those behind it."""
     def __init__(
         self,
         *,
@@ -1365,7 +1365,7 @@ class EcnFault(Table):
     at: Literal["before", "after"]
     """Position of the middlebox: before the queue or after it."""
     probability: float | str
-    """Probability that it changes a packet."""
+    """Probability that a packet is changed."""
     def __init__(
         self,
         *,
@@ -1375,12 +1375,12 @@ class EcnFault(Table):
     ) -> None: ...
 
 class Outage(Table):
-    """The link starts no transmission for a while, once or repeatedly."""
+    """A period, single or repeated, during which the link starts no transmission."""
 
     at: str
     """Start of the first outage."""
     every: str | None
-    """Time from the start of one outage to the start of the next. Default: there is one outage only."""
+    """Time from the start of one outage to the start of the next. Default: there is only one outage."""
     apart: str | Constant | Uniform | Lognormal | Exponential | Choice | None
     """Instead of `every`: time from the end of one outage to the start of the next, a duration or a distribution of durations."""
     lasts: str | Constant | Uniform | Lognormal | Exponential | Choice
@@ -1445,25 +1445,25 @@ class NamedLink(Table):
     jitter: str
     """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
     netem_jitter: NetemJitter | None
-    """Jitter as Linux netem has it, around `delay`. Default: none."""
+    """Jitter of Linux netem, around `delay`. Default: none."""
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
     duplicate: float | str
-    """Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival."""
+    """Probability that a packet is duplicated. The copy crosses the link separately and counts as an arrival."""
     corrupt: float | str
-    """Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end."""
+    """Probability that a packet is corrupted: it is queued and transmitted like any other, and discarded at the end of the link."""
     capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
-    """How rate, delay and loss vary over time. Default: they are constant."""
+    """Variation of rate, delay and loss over time. Default: none."""
     wifi: WifiJitter | None
     """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
     aggregate: str
-    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" holds none."""
+    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" turns this off."""
     ecn_fault: EcnFault | None
     """A middlebox that changes the ECN field. Default: none."""
     outage: Outage | None
     """Periods during which the link starts no transmission. Default: none."""
     thin_acks: int
-    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest stays. 1 turns it off."""
+    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest is kept. 1 turns this off."""
     merging: Merging | None
     """The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged packet as a whole. Default: no merging."""
     name: str
@@ -1513,13 +1513,13 @@ class Flows(FlowsBase):
     count: int
     """Number of flows."""
     name: str | None
-    """Name of the group in tables and figures. Default: the name of its controller; for a group without a controller, of its workload."""
+    """Name of the group in tables and figures. Default: the name of its controller or, for a group without a controller, of its workload."""
     transport: Literal["tcp", "udp", "pcc", "quinn", "stack"] | None
     """Transport protocol. Default: the one that the controller and the workload need."""
     profile: str
-    """The operating system whose TCP the hosts follow, or the RFCs."""
+    """TCP behaviour of the hosts: that of an operating system, or that of the RFCs."""
     congestion_control: str
-    """Congestion controller. "FILE.py:CLASS" is your own class, "FILE.c" your own module of Linux, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to the run (`--stack`)."""
+    """Congestion controller. "FILE.py:CLASS" is your own class, "FILE.c" your own Linux module, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has, "quinn:NAME" a controller of quinn, a QUIC stack, and "stack:NAME:CONTROLLER" a controller of a library that you pass to the run (`--stack`)."""
     congestion_control_options: dict[str, bool | float | str]
     """Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments of its class, or parameters of the module."""
     recovery: str | None
@@ -1552,9 +1552,9 @@ class Flows(FlowsBase):
     path: str | None
     """Graph: name of the path. Default: the first one."""
     host: str | None
-    """Host on which the senders run, by its name in `hosts`. Default: perfect hosts."""
+    """Name in `hosts` of the host on which the senders run. Default: perfect hosts."""
     peer_host: str | None
-    """Host on which the receivers run. The same name in `host` and `peer_host` puts both ends on one machine. Default: perfect hosts."""
+    """Name of the host on which the receivers run. The same name in `host` and `peer_host` puts both ends on one machine. Default: perfect hosts."""
     def __init__(
         self,
         *,
@@ -1585,15 +1585,15 @@ class Stack(Table):
     initial_ssthresh: int | None
     """Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache` remembers takes precedence."""
     first_burst_cap: int | None
-    """Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum."""
+    """Maximum number of segments sent before the first ACK of data, regardless of the initial window. Default: no maximum."""
     fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None
-    """Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or even with the last data ("with-data": an initial window of 10 then sends up to 11 segments)."""
+    """Whether a FIN may be sent when the congestion window is full: never ("off"), if it carries no data ("alone"), or even with the last data ("with-data": an initial window of 10 then sends up to 11 segments)."""
     sack: bool | None
     """Selective acknowledgments (SACK, RFC 2018)."""
     timestamps: bool | None
     """TCP timestamps (RFC 7323)."""
     detection: Literal["dupthresh", "fack", "rack"] | None
-    """How the sender detects losses. "fack" and "rack" need SACK."""
+    """Loss detection of the sender. "fack" and "rack" require SACK."""
     initial_rto: str | None
     """Retransmission timeout (RTO) before the first RTT sample."""
     min_rto: str | None
@@ -1603,7 +1603,7 @@ class Stack(Table):
     quick_acks: bool | None
     """With delayed ACKs: acknowledge the first segments of a connection immediately, as Linux does."""
     response_carries_ack: bool | None
-    """The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request."""
+    """The server delays its ACKs regardless of `delayed_ack`, so its response carries the ACK of the request."""
     count_acks: bool | None
     """In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until 2015)."""
     ack_splits: int | None
@@ -1611,9 +1611,9 @@ class Stack(Table):
     hide_marks: bool | None
     """The receiver cheats: it never reports ECN marks."""
     optimistic_acks: float | str | None
-    """The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives."""
+    """The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its arrival, by this share of the data that arrives in a round trip. Goodput counts only data that arrives."""
     reordering: int | None
-    """Degree of reordering that connections assume at first, segments (Linux `tcp_reordering`). Default: 3."""
+    """Degree of reordering that connections assume initially, segments (Linux `tcp_reordering`). Default: 3."""
     tlp: bool | None
     """Tail loss probes (TLP, RFC 8985)."""
     frto: bool | None
@@ -1629,31 +1629,31 @@ class Stack(Table):
     sack_compression: bool | None
     """SACK compression: the receiver sends one ACK for several SACKs in close succession."""
     packet_memory: Literal["copied", "handed-on"] | None
-    """Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer ("handed-on": 832 bytes plus the payload)."""
+    """Memory charged for a received packet: as with a device that copies it ("copied": 2304 bytes for 1448 of payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer ("handed-on": 832 bytes plus the payload)."""
     receive_buffer: str | None
-    """Maximum receive window. In `linux-6` it is what the largest receive buffer holds of full Ethernet segments. A buffer smaller than the first one replaces it, so the first window is smaller too."""
+    """Maximum receive window. In `linux-6` it is the payload of the full Ethernet segments that fit in the largest receive buffer. A value smaller than the initial buffer also replaces that buffer, and so reduces the first window."""
     socket_buffer: str | None
-    """Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which share of it the receive window may use."""
+    """Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile determines the share of it that the receive window may use."""
     mtu_probing: Literal["off", "after-timeouts", "always"] | None
-    """Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe."""
+    """Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start. In the last case, segments begin at 1024 bytes and grow with each acknowledged probe."""
     initial_receive_window: int | None
     """First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in `linux-6`)."""
     beta: float | None
-    """Multiplicative decrease factor, for controllers that let it be chosen (cubic: 0.7)."""
+    """Multiplicative decrease factor, for controllers that allow it to be set (cubic: 0.7)."""
     ecn_beta: float | None
     """Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the same as after a loss."""
     slow_start: ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
     """Slow-start algorithm, for any controller that begins with slow start. Default: "hystart" for cubic, except in the profiles `linux-2.6` and `freebsd-4`; "classic" for the others."""
     ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None
-    """Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for ECN of RFC 3168. Default: what the profile and the controller need."""
+    """Explicit congestion notification (RFC 3168): "off", "accept" it if the peer requests it, or "ask" for it. "accecn" requests accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" accept accurate ECN, but request no ECN or that of RFC 3168, respectively. Default: the mode that the profile and the controller need."""
     ect1: bool | None
-    """Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: what the controller needs."""
+    """Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: on if the controller needs it."""
     accecn_option: int | None
     """When to send the AccECN option: 0 never, 1 when it reports something new, 2 always if the path passes it, 3 always (Linux `tcp_ecn_option`)."""
     hz: int | None
     """Ticks per second of the kernel's timer clock (HZ)."""
     pacing: bool | None
-    """Pace segments, from the eleventh on: at 200 % of cwnd per SRTT in slow start, 120 % later."""
+    """Pace segments after the first ten, at 200 % of cwnd per SRTT in slow start and 120 % later."""
     pace_initial_window: bool | None
     """Spread the initial window over the RTT measured by the handshake."""
     max_pacing_rate: str | None
@@ -1661,17 +1661,17 @@ class Stack(Table):
     small_queues: bool | None
     """TCP small queues: TCP keeps only about a millisecond's worth of data in the queue of the host's own device, if it has one."""
     limit_output_bytes: str | None
-    """With `small_queues`: maximum that TCP keeps in that queue at any rate, in memory as Linux counts it. Default: 4 MiB (Linux `tcp_limit_output_bytes`)."""
+    """With `small_queues`: maximum memory, as Linux counts it, of TCP's packets in that queue, regardless of the rate. Default: 4 MiB (Linux `tcp_limit_output_bytes`)."""
     tso: bool | None
     """Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's NIC splits them, they also arrive whole, as between virtual machines."""
     send_buffer: str | None
     """Maximum memory of written data; when it is full, the application waits. Counted as in Linux: payload plus 832 bytes per packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
     nodelay: bool | None
-    """Both applications set TCP_NODELAY: a segment that is not full need not wait for the ACK of another one (Nagle's algorithm off)."""
+    """Both applications set TCP_NODELAY: a partial segment does not wait for the ACK of an earlier one (Nagle's algorithm is off)."""
     cork: bool | None
-    """Both applications set TCP_CORK: only full segments leave, up to the FIN or for 200 ms."""
+    """Both applications set TCP_CORK: a partial segment waits until it is full, until the FIN, or for at most 200 ms."""
     quickack: bool | None
-    """Both applications set TCP_QUICKACK each time they have read: what was read is acknowledged at once, and exchanges of requests and answers do not delay ACKs."""
+    """Both applications set TCP_QUICKACK after each read: the data read is acknowledged at once, and exchanges of requests and responses do not lead to delayed ACKs."""
     metrics_cache: MetricsCache | None
     """Hosts remember ssthresh from one connection to the next. Default: they do not."""
     def __init__(
@@ -1728,13 +1728,13 @@ class Stack(Table):
     ) -> None: ...
 
 class MetricsCache(Table):
-    """Measures that hosts keep of earlier connections to a destination and use for the next one (Linux tcp_metrics).
+    """Metrics of earlier connections to a destination, which hosts store and use for the next connection (Linux tcp_metrics).
 
     Without `ssthresh` the first connection starts cold and later ones start warm.
     """
 
     destination: str
-    """Name of the destination. Groups with the same name share the memory."""
+    """Name of the destination. Groups with the same name share the stored metrics."""
     ssthresh: int | None
     """Slow-start threshold remembered when the run starts, segments. Default: none."""
     cwnd: int | None
@@ -1748,7 +1748,7 @@ class MetricsCache(Table):
     ) -> None: ...
 
 class Host(Table):
-    """A host that groups of flows name. A host that is not described is perfect.
+    """A host to which groups of flows refer by name. A host that is not described is perfect.
 
     All senders and receivers that name the same host stall together and share its cores and its NIC.
     """
@@ -1756,21 +1756,21 @@ class Host(Table):
     name: str
     """Name by which groups of flows refer to the host."""
     shared: bool
-    """One machine for all flows that name it; if false, one machine per flow."""
+    """One machine for all flows that name the host; if false, one machine per flow."""
     preset: Literal["clean", "xen-shared", "light", "micro", "single-core", "modern"] | None
     """Sets several of these keys at once. Keys that you also give take precedence."""
     gate: Times | Xen | None
-    """When the host loses its processor. In the meantime it receives and sends nothing, and no timer fires. Default: never."""
+    """Periods during which the host has no processor: it receives and sends nothing, and no timer fires. Default: none."""
     receives_on: bool
     """The gate stops only sending and timers, as when the sending thread is delayed but the receiving thread is not."""
     emulates_links: bool
-    """This machine also emulates the network. While the gate is closed the links stand still; when it opens, packets that are overdue leave at once."""
+    """This machine also emulates the network. While the gate is closed, the links transmit nothing; when it opens, overdue packets are sent at once."""
     cores: int | None
     """Number of cores. If there are more processes, they take turns. Default: as many cores as needed."""
     slice: str
     """Maximum time for which a process runs while others wait for its core."""
     busy_wait: bool | None
-    """A sender of datagrams never yields its core voluntarily while it is open (busy waiting). Default: the preset's value, or false."""
+    """A sender of datagrams never yields its core voluntarily while its flow is open (busy waiting). Default: the preset's value, or false."""
     send_cost: str
     """CPU time that a process needs for each packet it sends."""
     receive_cost: str
@@ -1790,19 +1790,19 @@ class Host(Table):
     line_rate: str | None
     """Rate of the host's own network device, in front of the network. Default: infinite; without `queue`, the host has no device."""
     queue: Fifo | Fq | None
-    """Queueing discipline of this device. TCP limits how much it leaves there (TCP small queues). Default with a device: first in, first out, up to 1000 packets."""
+    """Queueing discipline of this device. TCP limits the data that it queues there (TCP small queues). Default with a device: first in, first out, up to 1000 packets."""
     transmit_interval: str | None
-    """Minimum time between two batches of departing packets; the packets of a batch leave back to back. Default: each packet leaves at once."""
+    """Minimum time between two batches of outgoing packets; the packets of a batch are sent back to back. Default: each packet is sent at once."""
     batch: int
-    """Number of packets that the host collects before they leave together."""
+    """Number of packets that the host collects before it sends them together."""
     batch_flush: str
     """Maximum time for which the oldest packet waits for the batch to fill."""
     tick: str | None
-    """Period of the clock that wakes paced senders. Default: they wake exactly on time."""
+    """Period of the clock that wakes paced senders. Default: senders wake exactly on time."""
     catch_up: Literal["none", "burst", "full"]
-    """How much of the time that a paced sender is late, beyond a tick, it makes up for by packets sent back to back: none, at most `burst` packets, or all."""
+    """Part of a paced sender's delay beyond one tick that it makes up for with packets sent back to back: none, at most `burst` packets, or all."""
     burst: int
-    """With `catch_up = "burst"`: maximum number of such packets."""
+    """With `catch_up = "burst"`: maximum number of packets sent back to back."""
     def __init__(
         self,
         *,
@@ -1841,7 +1841,7 @@ class Record(Table):
     controller: Literal["none", "flow", "all"]
     """Record the controller's own variables at each ACK (PCC: at the end of each monitor interval): of no flow, of flow 0, or of all flows."""
     controller_interval: str
-    """Minimum time between two such rows of a flow. "0 s" records every ACK."""
+    """Minimum time between two rows of a flow in the record of `controller`. "0 s" records every ACK."""
     sample_interval: str
     """Time between samples of each open flow (cwnd, ssthresh, RTT, state)."""
     queue_interval: str
@@ -1849,15 +1849,15 @@ class Record(Table):
     goodput_interval: str
     """Length of the intervals over which the goodput of each flow is measured."""
     limits_interval: str
-    """Length of the intervals for which table `limits` says what limited each flow of TCP (the sums are columns of `flows`)."""
+    """Length of the intervals for which table `limits` reports what limited each TCP flow (the sums are columns of `flows`)."""
     transactions: Literal["rows", "summary"]
     """"rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not depend on the number of transactions."""
     warm_up: str
-    """Warm-up, from the start of the run. The tables of links, `performance` and the summary of transactions leave it out; a client that arrives during the warm-up has only its row in `transactions`."""
+    """Warm-up, from the start of the run. The tables of links, `performance` and the summary of transactions exclude it; a client that arrives during the warm-up appears only in `transactions`."""
     drops: bool
     """Record each dropped packet (table `drops`)."""
     performance: bool | None
-    """Record what each flow, each group and the whole run achieved after the warm-up, with quantiles of RTT and one-way delay. The size of this table does not grow with the run; it costs 5 to 10 % more time. Default: on in sweeps and comparisons with up to 100 flows, off elsewhere."""
+    """Record the performance of each flow, each group and the whole run after the warm-up, with quantiles of RTT and one-way delay. The size of this table does not grow with the run; measuring takes 5 to 10 % more time. Default: on in sweeps and comparisons with up to 100 flows, off elsewhere."""
     def __init__(
         self,
         *,
@@ -1932,7 +1932,7 @@ class Write(Table):
     """A block that an application writes at once."""
 
     at: str
-    """Time, since the start of the flow."""
+    """Time of the write, from the start of the flow."""
     bytes: str
     """Size of the block."""
     def __init__(
@@ -1946,19 +1946,19 @@ class Turn(Table):
     """A step of a conversation: one end writes a message, in one write or several."""
 
     client: str | Constant | Uniform | Lognormal | Exponential | Choice | None
-    """Writes of the client: a size, several of one size ("2 x 1 kB"), or a distribution of sizes."""
+    """Writes of the client: a size, several writes of one size ("2 x 1 kB"), or a distribution of sizes."""
     server: str | Constant | Uniform | Lognormal | Exponential | Choice | None
-    """Writes of the server. A step has one of the two."""
+    """Writes of the server. A step has either `client` or `server`."""
     gap: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Time from one write to the next: a duration, or a distribution of durations."""
     wait: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Time that passes before the first write: the writer thinks, or works."""
+    """Time before the first write, for example the writer's processing time: a duration, or a distribution of durations."""
     separate: bool
-    """Whether each write is a message of its own."""
+    """Whether each write is a separate message."""
     together: bool
-    """The step begins together with the one before it, and does not wait for the arrival of that."""
+    """Whether the step begins together with the previous step, instead of after its arrival."""
     corked: bool
-    """TCP_CORK is set before the first write and cleared after the last one."""
+    """Whether TCP_CORK is set before the first write and cleared after the last one."""
     def __init__(
         self,
         *,

@@ -102,7 +102,7 @@ def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -
     """
     with staged(folder, marks=("report.html",)) as part:
         made = page(entries, scale=scale, command=command)
-        drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
+        drawn = {f.name: files["svg"] for f in made.figures if (files := f.write(part / "figures"))}
         report.write(made, part / "report.html", drawn=drawn)
     return folder / "report.html"
 

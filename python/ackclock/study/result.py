@@ -391,7 +391,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
             for table, rows in own.items():
                 parquet(rows, part / "tables" / name / f"{table}.parquet")
         (part / "claims.json").write_text(json.dumps(claims, indent=1) + "\n", encoding="utf-8")
-        drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
+        drawn = {f.name: made["svg"] for f in page.figures if (made := f.write(part / "figures"))}
         report.write(page, part / "report.html", drawn=drawn)
     return folder / "report.html"
 

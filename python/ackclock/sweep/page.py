@@ -94,7 +94,7 @@ def write(
     """
     with staged(folder, marks=OWN) as part:
         parquet(results.performance, part / "performance.parquet")
-        drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
+        drawn = {f.name: made["svg"] for f in figures if (made := f.write(part / "figures", {"svg", *formats}))}
         report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
         written = {file.name for file in (part / "figures").iterdir()}
     drawable = (f"{figure.name}.{kind}" for figure in figures for kind in FORMATS)

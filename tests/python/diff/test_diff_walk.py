@@ -154,3 +154,11 @@ def test_an_ack_with_nothing_outstanding_is_left_out_and_a_duplicate_is_not():
         [{**same, "event": e, "seq": seq, "len": n, "t_s": 0.1 * i, "ack_no": i} for i, (e, seq, n) in enumerate(rows)]
     )
     assert [row["ack_no"] for row in _events(table, 0, None, 10.0)] == [0, 1, 2, 4]
+
+
+def test_an_ack_after_completion_in_one_table_is_no_difference_and_a_transmission_is():
+    ours = [_ack(1, 2001)]
+    late = {**_ack(2, 2001), "t_s": 2.0}
+    assert _walk(ours, [*ours, late], BACKENDS, over_s=1.0) == (1, None)
+    assert _walk(ours, [*ours, late], BACKENDS, over_s=3.0)[1] is not None
+    assert _walk(ours, [*ours, {**_sent(2001), "t_s": 2.0}], BACKENDS, over_s=1.0)[1] is not None

@@ -32,7 +32,9 @@ def test_crates_that_are_linked_have_their_notices_in_the_wheel() -> None:
     assert own < {part["name"] for part in parts.values()}
     assert all(len(part["hashes"][0]["content"]) == 64 for part in parts.values())
     assert str(ROOT) not in bill
-    assert parts[f"pkg:npm/plotly.js-dist-min@{packed.VERSION}"]["hashes"][0]["content"] == tool("plotly_js").SHA256
+    assert (
+        parts[f"pkg:npm/plotly.js-basic-dist-min@{packed.VERSION}"]["hashes"][0]["content"] == tool("plotly_js").SHA256
+    )
 
 
 def test_the_drawing_library_is_the_one_that_was_published(monkeypatch) -> None:
@@ -56,6 +58,6 @@ def test_a_report_says_whose_scripts_it_holds() -> None:
     }
     written = render(page(ackclock.run(ackclock.Scenario.from_dict(values))))
     assert "Licences of the scripts in this page" in written
-    for said in ("Plotly, Inc.", "Permission is hereby granted, free of charge", "MapLibre GL JS"):
+    for said in ("Plotly, Inc.", "Permission is hereby granted, free of charge", "Native Promise Only"):
         assert said in written
         assert said in packed.notices()

@@ -1,5 +1,5 @@
 //! Random hook sequences drawn from the contract's table of permitted successors. Calls that a sender would not make in
-//! its current state are skipped, and every event that was started is completed.
+//! its current state are skipped, and every event that has been started is completed.
 
 use super::*;
 use crate::controller::{Hook, HOOKS};
@@ -14,18 +14,18 @@ const ACKS: u32 = 12;
 struct Event {
     before: Option<Hook>,
     ack: Option<AckSample>,
-    /// The event is an expiry of the retransmission timer.
+    /// The event is a retransmission timeout.
     timer: bool,
     /// State that must still be reported to the controller by `on_state`.
     owed: Option<CaState>,
-    /// Answer of the last `on_ecn` or `reduces`.
+    /// Result of the last `on_ecn` or `reduces`.
     yes: bool,
-    /// The target window was requested; `min_cwnd` or `on_rto` must follow.
+    /// The target window has been requested; `min_cwnd` or `on_rto` must follow.
     asked: bool,
 }
 
 impl<C: CongestionControl> Path<C> {
-    /// Call hooks in orders that the table allows, starting with the opening of the connection.
+    /// Call hooks in orders that the table allows, starting with connection setup.
     pub(super) fn run_drawn(mut self) -> Result<(), Violation> {
         let (mut event, mut started) = (Event::default(), false);
         for step in 0..CALLS {
@@ -214,7 +214,7 @@ impl<C: CongestionControl> Path<C> {
     }
 }
 
-/// Argument values for hooks without special treatment, one value for each type.
+/// Values for the arguments of hooks without special treatment, one per type.
 struct Story {
     now: Time,
     span: Span,
@@ -226,7 +226,7 @@ struct Story {
     ack: AckSample,
 }
 
-/// Hook argument taken from the story; `back` returns it to the sender after the call.
+/// Hook argument with its value from the story. `back` copies a window that the hook has changed back to the sender.
 trait Drawn<'a>: Sized {
     type Kept;
     fn keep(story: &Story) -> Self::Kept;

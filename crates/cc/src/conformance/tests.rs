@@ -158,8 +158,8 @@ fn a_window_that_any_hook_breaks_is_noticed() {
     }
 }
 
-/// User-defined controller that changes its window by a fixed number of segments with each ACK of recovery and answers
-/// an undo with the given window.
+/// User-defined controller that changes its window by a fixed number of segments with each ACK in recovery and returns
+/// the given window from an undo.
 struct Undoes(i32, fn(&Window) -> u32);
 
 impl CongestionControl for Undoes {
@@ -263,7 +263,7 @@ fn no_arithmetic_overflows_at_wide_windows() {
 }
 
 impl<C: CongestionControl> Path<C> {
-    /// Play ACKs of few and many segments, losses, marks and timeouts, resetting the window to `cwnd` before each step.
+    /// Simulate ACKs of few and many segments, losses, marks and timeouts. The window is reset to `cwnd` before each step.
     fn run_wide(&mut self, cwnd: u32) -> Result<(), Violation> {
         self.window.cwnd_clamp = u32::MAX;
         self.begin()?;

@@ -2,7 +2,7 @@
 //! pacing rate and the window; losses have little influence.
 //!
 //! Sources: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); integer arithmetic of Linux
-//! `tcp_bbr`. Rates are in segments per us times 2^24, gains in 1/256.
+//! `tcp_bbr`. Rates are in segments per us times 2^24, gains in units of 1/256.
 //!
 //! | idea | file |
 //! |---|---|
@@ -46,14 +46,14 @@ enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    /// Gain of the pacing rate in the current mode, in 1/256.
+    /// Pacing gain in the current mode, in units of 1/256.
     pacing_gain: u64,
     cwnd_gain: u64,
     rounds: Rounds,
     /// Maximum delivery rate over ten rounds, segments per us times 2^24.
     bw: RunningMax,
     long_term: LongTerm,
-    /// Counters of the connection at the last ACK or timeout.
+    /// Connection counters at the last ACK or timeout.
     totals: Totals,
     aggregation: Aggregation,
     full_pipe: FullPipe,
@@ -61,7 +61,7 @@ pub struct Bbr {
     /// Current phase of ProbeBW and its start.
     cycle_idx: usize,
     cycle_stamp: Time,
-    /// In the first round of recovery, as many segments are sent as are delivered.
+    /// First round of recovery, with packet conservation: one segment is sent per segment delivered.
     packet_conservation: bool,
     /// Congestion state at the last ACK.
     prev_state: CaState,
@@ -69,7 +69,7 @@ pub struct Bbr {
     prior_cwnd: u32,
     /// Set when an idle flow starts to send again, until a segment is delivered.
     idle_restart: bool,
-    /// The pacing rate is based on a measured RTT rather than on the initial guess of 1 ms.
+    /// The pacing rate is based on a measured RTT rather than on the initial 1 ms guess.
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; used only for the trace.
     smss: u32,

@@ -3,7 +3,7 @@
 //!
 //! Source: draft-ietf-ccwg-bbr §2 (variables and constants) and §5 (algorithm). Names are the draft's; comments give
 //! the draft's name of each function. The arithmetic uses integers as in Linux: rates in segments per us times 2^24,
-//! times in us, volumes in whole segments, gains and shares as fractions. Every volume that is compared with cwnd can
+//! times in us, volumes in whole segments, gains and ratios as fractions. Every volume that is compared with cwnd can
 //! therefore be reached by cwnd.
 //!
 //! | idea | file | draft |
@@ -47,7 +47,7 @@ use crate::window::Window;
 
 /// Maximum initial window that is stored, segments (Linux: seven bits).
 const MOST_FIRST_CWND: u32 = 0x7f;
-/// Values for an absent bound of a volume and of a rate.
+/// Sentinels for a volume and a rate without a bound.
 const UNBOUNDED: u32 = u32::MAX;
 const NO_RATE: u64 = u64::MAX;
 
@@ -70,7 +70,7 @@ pub struct Bbr3 {
     pacing_gain: Ratio,
     cwnd_gain: Ratio,
     rounds: Rounds,
-    /// BBR.MaxBwFilter (§5.5.3): maximum rates of the current and of the previous probing cycle.
+    /// BBR.MaxBwFilter (§5.5.3): maximum rates in the current and the previous probing cycle.
     bw_filter: [u64; 2],
     bounds: Bounds,
     aggregation: Aggregation,
@@ -89,7 +89,7 @@ pub struct Bbr3 {
     idle_restart: bool,
     /// The window has reached the size given by the model (Linux `try_fast_path`).
     settled: bool,
-    /// The pacing rate is based on a measured RTT rather than on the initial guess of 1 ms (§5.6.2).
+    /// The pacing rate is based on a measured RTT rather than on the initial 1 ms guess (§5.6.2).
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; used only for the trace.
     smss: u32,

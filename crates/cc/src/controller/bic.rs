@@ -14,11 +14,11 @@ use crate::window::Window;
 const MAX_INCREMENT: u64 = 16;
 const LOW_WINDOW: u32 = 14;
 const SMOOTH_PART: u64 = 20;
-/// Fraction of the window kept by a reduction, in 1/1024.
+/// Fraction of the window kept by a reduction, in units of 1/1024.
 const BETA: u64 = 819;
 /// Binary search coefficient.
 const B: u64 = 4;
-/// Ticks of 1 ms after which an unchanged window is evaluated again.
+/// Number of 1 ms ticks after which an unchanged window is evaluated again.
 const INTERVAL: u64 = 1000 / 32;
 
 /// BIC.

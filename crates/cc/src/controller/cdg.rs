@@ -3,8 +3,8 @@
 //!
 //! Sources: Hayes, Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); behaviour of
 //! Linux `tcp_cdg` with its default parameters: gradients over eight rounds, tolerance of losses off. RTTs are in us; 0
-//! means no sample. The kernel has its own random numbers, so runs equal the kernel's in every segment only where no
-//! draw matters: with `backoff_factor` 0 (never backs off) or 33333331 (backs off at nearly every growth).
+//! means no sample. The kernel has its own random numbers, so a run matches the kernel's segment for segment only if no
+//! random draw matters: with `backoff_factor` 0 (never backs off) or 33333331 (backs off at nearly every growth).
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span, Stream, Time};
@@ -15,14 +15,15 @@ use crate::window::Window;
 table! {
     /// Options of `cdg`.
     pub(super) struct CdgOptions "cdg" {
-        /// scale of the chance to back off when the RTT grew by so many microseconds over eight rounds: 1 - exp(-growth * backoff_factor / 1000000)
+        /// scale of the backoff probability 1 - exp(-growth * backoff_factor / 1000000), where growth is the increase
+        /// of the RTT over eight rounds, microseconds
         backoff_factor: u32 = Takes::Whole(0, 100_000_000), 42;
     }
 }
 
 /// Number of rounds over which gradients are summed.
 const ROUNDS: usize = 8;
-/// Fraction of the window kept after backing off, in 1/1024: the square root of one half.
+/// Fraction of the window kept after backing off, in units of 1/1024: the square root of one half.
 const BACKOFF: u64 = 724;
 /// Number of successive backoffs without effect after which further ones are skipped.
 const INEFFECTUAL: u16 = 5;
@@ -284,7 +285,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Sender for tests, which choose the RTT of each round.
+    /// Test sender; the test chooses the RTT of each round.
     struct Sender {
         cdg: Cdg,
         window: Window,
@@ -300,7 +301,7 @@ mod tests {
             Sender { cdg, window, una: 1, now: 0 }
         }
 
-        /// Play a round with one ACK per segment, `gap_us` apart. Return whether a reduction was requested.
+        /// Simulate a round with one ACK per segment, `gap_us` apart. Return whether a reduction was requested.
         fn round(&mut self, rtt_us: u64, gap_us: u64) -> bool {
             let (next, mut asked) = (self.una + u64::from(self.window.cwnd) * 1448, false);
             while self.una < next {

@@ -26,84 +26,88 @@ macro_rules! hooks {
     ($then:ident) => {
         $then! {
             events {
-                /// The handshake is over; `accurate`: it agreed on accurate ECN.
+                /// The handshake is complete. `accurate`: accurate ECN was negotiated.
                 fn on_negotiated(self: &mut Self, accurate: bool) {}
                     ["", after seed begin] ;
-                /// The end that connects has its SYN acknowledged, which gave this RTT.
+                /// The SYN of the connecting end is acknowledged. `rtt`: RTT sample of the SYN.
                 fn on_syn_acked(self: &mut Self, rtt: Span) {}
                     ["pkts_acked, before init", after on_negotiated] ;
-                /// The connection is established, with this RTT (zero if the handshake gave no sample).
+                /// The connection is established. `srtt`: RTT of the handshake; zero if the handshake gave no sample.
                 fn on_start(self: &mut Self, window: &mut Window, now: Time, srtt: Span, smss: u32) {}
                     ["init", after on_negotiated on_syn_acked] ;
-                /// RTT sample and delivery of every ACK, in every state, before loss detection.
+                /// RTT sample and delivered segments of an ACK. Called for every ACK, in every state, before loss detection.
                 fn on_sample(self: &mut Self, window: &mut Window, ack: &Arrival) {}
                     ["pkts_acked", after begin] inline;
-                /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
+                /// The ACK echoes a congestion mark. Return true to react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
                 fn on_ecn(self: &mut Self, window: &mut Window, ack: &Arrival) -> bool { true }
                     ["in_ack_event, CA_ACK_ECE", after on_sample on_state on_recovered undo_cwnd] ;
-                /// A segment, or its retransmission, is marked lost: one call each, as the marks are set. `delivered`: segments delivered on the
-                /// connection so far; `lost`: segments marked lost since its last transmission, itself included; `tx_in_flight`: segments in
-                /// flight just after that; `is_app_limited`: the application limited the sender then. Called if the controller needs `losses`.
+                /// A segment or its retransmission is marked lost. Called once per mark, when the mark is set, if the controller needs
+                /// `losses`. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since the segment's
+                /// last transmission, including the segment itself; `tx_in_flight`: segments in flight just after that transmission;
+                /// `is_app_limited`: whether the application limited the sender at that transmission.
                 fn on_lost(self: &mut Self, window: &mut Window, now: Time, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
                     ["skb_marked_lost, of Google's version 3", after on_lost on_sample on_repaired on_state on_recovered undo_cwnd on_ecn begin] ;
-                /// A tail loss probe has repaired a loss that nothing else detected, and a reduction follows. `delivered`: segments delivered
-                /// on the connection so far; `is_app_limited`: the application limited the sender at the segment's first transmission. Called
-                /// if the controller needs `losses`.
+                /// A tail loss probe has repaired a loss that was not detected otherwise, and a reduction follows. `delivered`: segments
+                /// delivered on the connection so far; `is_app_limited`: whether the application limited the sender at the segment's first
+                /// transmission. Called if the controller needs `losses`.
                 fn on_repaired(self: &mut Self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {}
                     ["cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3", after on_sample] ;
-                /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
-                /// `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
+                /// Return the target window after a congestion event, in segments, at least 2. Called once per reduction, before `window`
+                /// changes. `in_flight`: the FlightSize that RFC 5681 §3.1 halves, in segments.
                 fn ssthresh(self: &mut Self, window: &Window, in_flight: u32) -> u32 { (window.cwnd / 2).max(2) } required
                     ["ssthresh", after on_lost on_repaired on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces begin, own "on_congestion_event"] ;
-                /// Asked in place of the hook above if the reason is a mark and not a loss.
+                /// Called instead of the hook above if the reduction is caused by a mark and not by a loss.
                 fn ssthresh_for_mark(self: &mut Self, window: &Window, in_flight: u32) -> u32 { self.ssthresh(window, in_flight) }
                     ["ssthresh", after on_sample on_state on_ecn, own "on_mark_event"] ;
-                /// Asked for the minimum window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
+                /// Return the minimum window for Linux's rate halving, in segments. Default: `ssthresh`.
                 fn min_cwnd(self: &mut Self, ssthresh: u32) -> u32 { ssthresh }
                     ["min_cwnd, before 3.2", after ssthresh ssthresh_for_mark] ;
-                /// The retransmission timer expires: time has passed since the last ACK, and `ssthresh` is asked next.
+                /// The retransmission timer expired. `now`: current time, later than that of the last ACK. `ssthresh` is called next.
                 fn on_timer(self: &mut Self, now: Time) {}
                     ["", after on_lost begin] ;
-                /// A retransmission timeout: ssthresh is set, the window about to collapse.
+                /// A retransmission timeout occurred: ssthresh has been set, and cwnd is about to be set to the loss window.
                 fn on_rto(self: &mut Self, window: &mut Window, now: Time) {}
                     ["cwnd_event, CA_EVENT_LOSS", after ssthresh] ;
-                /// Segments delivered and marked lost on the connection so far, and the time of the last delivery. Called before the state
-                /// becomes Loss, and, where rates are kept, when a segment leaves with nothing else outstanding, which sets that time.
+                /// Totals of the connection: segments delivered and marked lost so far, and the time of the last delivery. Called if
+                /// delivery rates are kept: before the state becomes Loss, and when a new segment is sent with nothing else outstanding,
+                /// which resets that time.
                 fn on_totals(self: &mut Self, delivered: u64, lost: u64, delivered_time: Time) {}
                     ["tcp_sock.delivered, lost, delivered_mstamp", after on_lost on_rto on_tx_start begin] ;
-                /// The congestion state becomes `state`, which may be the present one.
+                /// The congestion state is set to `state`, which may equal the current state.
                 fn on_state(self: &mut Self, window: &mut Window, state: CaState, now: Time) {}
                     ["set_state", after on_lost on_sample on_recovered undo_cwnd min_cwnd on_rto on_totals on_ecn begin] ;
-                /// A reduction ended and the rule has set the window.
+                /// A reduction ended, and the recovery rule has set the window.
                 fn on_recovered(self: &mut Self, window: &mut Window, now: Time) {}
                     ["cwnd_event, CA_EVENT_COMPLETE_CWR", after on_sample undo_cwnd] ;
-                /// The reduction was a mistake: the window to go back to, in segments.
+                /// The reduction proved unnecessary. Return the window to restore, in segments.
                 fn undo_cwnd(self: &mut Self, window: &Window) -> u32 { window.cwnd.max(window.prior_cwnd) }
                     ["undo_cwnd", after on_sample] ;
                 /// Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and
                 /// Loss. Not called if the controller needs `control`.
                 fn on_ack(self: &mut Self, window: &mut Window, ack: &AckSample) {} required
                     ["cong_avoid", after on_lost on_sample on_state on_recovered undo_cwnd on_ecn] inline;
-                /// Asked after `on_ack`: reduce as for a loss, in state CWR, unless a reduction is in progress. Asked if the controller
-                /// needs `reduces`.
+                /// Return true to reduce the window as for a loss, in state CWR, unless a reduction is in progress. Called after `on_ack`
+                /// if the controller needs `reduces`.
                 fn reduces(self: &mut Self) -> bool { false }
                     ["tcp_enter_cwr out of cong_avoid", after on_ack] ;
-                /// Set window and pacing rate, on every ACK in every state, after loss detection. Called if the controller needs `control`.
+                /// Set the window and the pacing rate. Called on every ACK, in every state, after loss detection, if the controller needs
+                /// `control`.
                 fn on_control(self: &mut Self, window: &mut Window, ack: &AckSample) {}
                     ["cong_control", after on_lost on_sample on_state on_recovered undo_cwnd on_ecn] inline;
-                /// Asked after `on_control`: the controller keeps less in flight than it could, to probe the path. Rate samples of the data
-                /// in flight then count as application-limited.
+                /// Return true if the controller keeps less data in flight than it could, in order to probe the path. Rate samples of the
+                /// data in flight then count as application-limited. Called after `on_control`.
                 fn holds_back(self: &mut Self) -> bool { false }
                     ["tcp_sock.app_limited", after on_control] ;
-                /// A segment arrived while nothing was outstanding, and acknowledges nothing new. `slow_path`: it carries data, or another
-                /// window. Called if the controller needs `idle`.
+                /// A segment that acknowledges nothing new arrived while nothing was outstanding. `slow_path`: the segment carries data or
+                /// changes the window. Called if the controller needs `idle`.
                 fn on_idle(self: &mut Self, now: Time, snd_una: u64, slow_path: bool) {}
                     ["in_ack_event", after begin] ;
-                /// The application was idle for longer than the RTO, and the window is about to be reset for that.
+                /// The application was idle for longer than the RTO, and the window is about to be reduced for that reason.
                 fn on_restart(self: &mut Self, window: &mut Window, snd_nxt: u64) {}
                     ["cwnd_event, CA_EVENT_CWND_RESTART", after begin] ;
-                /// A segment, new or sent again, leaves after `idle` with nothing in flight: everything was acknowledged, or is considered
-                /// lost. `snd_nxt` is the offset of the next new data.
+                /// A segment, new or retransmitted, is about to be sent with nothing in flight: all earlier data was acknowledged or is
+                /// considered lost. `idle`: time since the last transmission; `snd_nxt`: offset of the next new data. If delivery rates are
+                /// kept, called only after an application-limited period.
                 fn on_tx_start(self: &mut Self, window: &mut Window, now: Time, idle: Span, snd_nxt: u64) {}
                     ["cwnd_event, CA_EVENT_TX_START", after on_restart begin] ;
             }
@@ -111,13 +115,13 @@ macro_rules! hooks {
                 /// Needs of the controller. Constant for a connection.
                 fn needs(self: &Self) -> Needs { Needs::default() }
                     ["", after begin, own "wants_..."] ;
-                /// Variables for the trace, in the order of their names; unknown values are left as they are (NaN).
+                /// Write the variables for the trace, in the order of their names. A value that is not written remains NaN.
                 fn vars(self: &Self, values: &mut [f64]) {}
                     ["get_info", after begin, own "variables"] ;
-                /// The connection's seed. Given once, before anything else, if a seed is needed.
+                /// Receive the connection's seed. Called once, before any other hook, if the controller needs `seed`.
                 fn seed(self: &mut Self, seed: u64) {}
                     ["get_random_u32", after begin] ;
-                /// Another controller in the same state, for a run that forks; or the reason why there is none.
+                /// Return a copy of the controller in the same state, for a run that forks, or the reason why it cannot be copied.
                 fn copied(self: &Self) -> Result<Custom, String> { Err("found no hook that copies it".to_string()) }
                     ["the private area, icsk_ca_priv", after begin, own "copy"] ;
             }
@@ -137,18 +141,20 @@ macro_rules! fields {
                 now: Time [last, "tcp_mstamp"];
                 /// Segments delivered by this ACK, before loss detection: cumulatively acknowledged or newly SACKed, each once.
                 newly_acked: u32 [sum, ""];
-                /// Delivered segments to which an echo of congestion applies: all of them under ECE, else none.
+                /// Delivered segments to which a congestion echo applies: with accurate ECN the newly reported marks, otherwise all
+                /// segments if the ACK carries ECE.
                 newly_acked_ce: u32 [sum, ""];
-                /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
+                /// Segments delivered since the newest segment that this ACK covers was sent; zero if delivery rates are not kept.
                 since_sent: u32 [last, "ack_sample.in_flight"];
-                /// Segments that the cumulative ACK covers, those SACKed before included, as a counter of ACKs sees them. After a recovery
-                /// far more than were delivered.
+                /// Segments newly covered by the cumulative ACK, including those SACKed before. At the end of a recovery far more than
+                /// `newly_acked`.
                 covered: u32 [sum, "ack_sample.pkts_acked"];
                 /// SACKed segments above the cumulative ACK.
                 sacked: u32 [last, "sacked_out"];
-                /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
+                /// Bytes by which the cumulative ACK advanced. The value jumps at the end of a recovery.
                 acked_bytes: u64 [sum, ""];
-                /// RTT of the newest segment that this ACK covers, if none of them was retransmitted.
+                /// RTT of the newest segment that this ACK covers, cumulatively or by SACK, or of the echoed timestamp if a covered segment
+                /// was retransmitted; absent if the ACK gives no sample.
                 rtt: Option<Span> [known, "ack_sample.rtt_us"];
                 /// Smoothed RTT; zero before the first sample.
                 srtt: Span [last, "srtt_us"];
@@ -164,53 +170,55 @@ macro_rules! fields {
                 snd_nxt: u64 [last, "snd_nxt"];
                 /// The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false.
                 cwnd_limited: bool [last, "tcp_is_cwnd_limited()"];
-                /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` asks for half of it
-                /// only.
+                /// cwnd itself held data back in this round trip or the previous one. Stricter than `cwnd_limited`, which in slow start
+                /// requires only half of cwnd to be used.
                 window_held: bool [last, "is_cwnd_limited"];
                 /// The sender paces its packets.
                 paced: bool [last, "sk_pacing_status"];
-                /// Time until the pacer lets the next segment leave; zero if it may leave at once.
+                /// Time until the pacer allows the next segment to be sent; zero if it may be sent at once.
                 departs_in: Span [last, "tcp_wstamp_ns - tcp_clock_cache"];
                 /// Payload of a full segment, bytes.
                 smss: u32 [last, "mss_cache"];
-                /// The ACK echoes a mark of congestion (ECE).
+                /// The ACK echoes a congestion mark (ECE).
                 ece: bool [any, "CA_ACK_ECE"];
                 /// Congestion state before this ACK.
                 prior_state: CaState [first, ""];
-                /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
+                /// Duplicate ACK: it acknowledges nothing new, carries no data and does not change the window (RFC 5681 §2).
                 is_dup: bool [last, ""];
-                /// SACK blocks, a changed window or ECE: the header differs from the one that Linux's header prediction expects.
+                /// The ACK has SACK blocks, a changed window or ECE: its header differs from the one that Linux's header prediction
+                /// expects.
                 slow_path: bool [last, "CA_ACK_SLOWPATH"];
             }
             sample {
-                /// Segments that count for growth: those delivered, or 1 in a stack that counts ACKs.
+                /// Segments that count towards growth: those delivered, or 1 in a stack that counts ACKs.
                 acked: u32 [sum, "acked"];
-                /// Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK.
+                /// Segments delivered: `newly_acked` and, without SACK, the segment that a duplicate ACK implies.
                 delivered: u32 [sum, "rate_sample.acked_sacked"];
-                /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE.
+                /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, otherwise all of them if the ACK
+                /// carries ECE.
                 delivered_ce: u32 [sum, "rate_sample.delivered_ce"];
-                /// Segments newly marked lost, retransmissions found lost included; 0 before loss detection.
+                /// Segments newly marked lost, including lost retransmissions; 0 before loss detection.
                 newly_lost: u32 [sum, "rate_sample.losses"];
-                /// Segments in flight after the ACK, without those newly marked lost.
+                /// Segments in flight after the ACK, excluding those newly marked lost.
                 in_flight: u32 [last, "tcp_packets_in_flight()"];
-                /// Congestion state after this ACK; before loss detection, the state before it.
+                /// Congestion state after this ACK; before loss detection, the state before this ACK.
                 ca_state: CaState [last, "icsk_ca_state"];
-                /// Delivery rate, where the controller needs it and this ACK gives a sample.
+                /// Delivery rate sample; absent if delivery rates are not kept or this ACK gives no sample.
                 rate: Option<RateSample> [known, "rate_sample"];
             }
             rate {
-                /// Segments delivered over `interval`: a flight, not this ACK alone.
+                /// Segments delivered over `interval`: those of a whole flight, not only of this ACK.
                 delivered: u32 [last, "delivered"];
-                /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the
-                /// minimum RTT, which only a wrong ACK can cause.
+                /// Length of the sample: the larger of `send_elapsed` and `ack_elapsed`. Zero if the sample is invalid because it is
+                /// shorter than the minimum RTT, which only an incorrect ACK can cause.
                 interval: Span [last, "interval_us"];
-                /// Time over which they were sent.
+                /// Time over which the delivered segments were sent.
                 send_elapsed: Span [last, "snd_interval_us"];
-                /// Time over which they were acknowledged.
+                /// Time over which the delivered segments were acknowledged.
                 ack_elapsed: Span [last, "rcv_interval_us"];
                 /// Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered).
                 prior_delivered: u64 [last, "prior_delivered"];
-                /// Time when that count was reached.
+                /// Time of the connection's last delivery when that segment was sent (P.delivered_time).
                 prior_time: Time [last, "prior_mstamp"];
                 /// Delivered count of the connection now (C.delivered).
                 total_delivered: u64 [last, "tcp_sock.delivered"];
@@ -220,15 +228,16 @@ macro_rules! fields {
                 delivered_ce: u32 [last, "delivered_ce"];
                 /// Segments marked lost between that segment's transmission and now (RS.lost).
                 lost: u32 [last, ""];
-                /// Segments in flight when that segment had been sent, itself included (RS.tx_in_flight).
+                /// Segments in flight just after that segment was sent, including the segment itself (RS.tx_in_flight).
                 tx_in_flight: u32 [last, ""];
-                /// The application, not the window, limited the sender when it was sent.
+                /// The application, not the window, limited the sender when that segment was sent.
                 is_app_limited: bool [last, "is_app_limited"];
-                /// The segment was a retransmission.
+                /// Whether that segment was a retransmission.
                 is_retrans: bool [last, "is_retrans"];
-                /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
+                /// The ACK may have been delayed by a delayed-ACK timer: it covers a single segment that is shorter than SMSS.
                 is_ack_delayed: bool [last, "is_ack_delayed"];
-                /// The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet.
+                /// The ACK covers the end of a tail loss probe that retransmitted old data; whether the original or the probe arrived is
+                /// not known yet.
                 is_probe_ack: bool [last, "is_acking_tlp_retrans_seq, of Google's version 3"];
             }
         }
@@ -243,47 +252,49 @@ macro_rules! needs {
     ($then:ident) => {
         $then! {
             flags {
-                /// The controller sets window and pacing rate by itself on every ACK (Linux `cong_control`): `on_control` is called in place of
+                /// The controller itself sets the window and the pacing rate on every ACK (Linux `cong_control`): `on_control` replaces
                 /// `on_ack` and the recovery rule.
                 control [0, on_control];
-                /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
+                /// Delivery rates are kept, at the cost of a stamp per segment: `rate` and `since_sent` are filled in.
                 rate [1];
-                /// The sender paces by the window's `pacing_rate`, regardless of the stack's settings.
+                /// The sender paces at the window's `pacing_rate`, regardless of the stack's settings.
                 pacing [2];
                 /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
                 exact_ecn [3];
-                /// The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
+                /// The controller requests accurate ECN (RFC 9768) and accepts no other form of ECN; its packets carry ECT(1) (RFC 9331).
                 l4s [4];
-                /// The controller may ask for a reduction by itself, by `reduces`.
+                /// The controller may itself request a reduction, through `reduces`.
                 reduces [5, reduces];
-                /// The controller's start is not the slow start of RFC 5681, so that no other can replace it.
+                /// The controller has its own start-up algorithm instead of the slow start of RFC 5681, so no other slow start can replace
+                /// it.
                 own_start [6];
-                /// The controller draws random numbers, and receives the connection's seed.
+                /// The controller draws random numbers and receives the connection's seed.
                 seed [7, seed];
-                /// HyStart is the controller's slow start, unless the stack names another.
+                /// HyStart is the controller's slow start, unless the stack specifies another.
                 hystart [8];
                 /// The window grows even while it does not limit the sender.
                 unlimited [9];
-                /// The controller learns of segments that arrive while nothing is outstanding, by `on_idle`.
+                /// The controller is notified of segments that arrive while nothing is outstanding, through `on_idle`.
                 idle [10, on_idle];
-                /// The sender checks whether the application leaves its window unfilled also at every ACK and timer, and not only when the
-                /// application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+                /// The sender checks for an application limit at every ACK and timer, and not only when the application writes
+                /// (draft-ietf-ccwg-bbr §4.1.2.4).
                 watches_application [11];
-                /// The controller learns of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+                /// The controller is notified of each lost segment, through `on_lost` and `on_repaired`; this requires delivery rates,
+                /// which are then kept.
                 losses [12, on_lost];
             }
             numbers {
-                /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
+                /// Size of the send buffer as a multiple of cwnd (Linux `sndbuf_expand`); 0: two.
                 buffer_windows: u8;
-                /// Pacing rate, bytes/s, below which a packet holds one segment, and above which at least two (Linux `min_tso_segs`); 0: as the
-                /// stack is set.
+                /// Pacing rate, bytes/s, from which on a packet has at least two segments, instead of at least one (Linux `min_tso_segs`);
+                /// 0: the stack's minimum.
                 slow_packets: u32;
             }
         }
     };
 }
 
-/// Signature of one hook, for tools that generate other languages.
+/// Signature of one hook, for tools that generate bindings for other languages.
 #[derive(Clone, Copy, Debug)]
 pub struct HookRow {
     /// Hook described by this row.
@@ -294,7 +305,7 @@ pub struct HookRow {
     pub own: &'static str,
     /// Hooks that may be called directly before this one; "begin" if it may be the first of an event.
     pub after: &'static [&'static str],
-    /// Type of the answer; empty if there is none.
+    /// Return type; empty if there is none.
     pub answer: &'static str,
     /// Whether a controller must implement it. One of `on_ack` and `on_control` is sufficient.
     pub required: bool,
@@ -302,12 +313,12 @@ pub struct HookRow {
     pub is_event: bool,
 }
 
-/// Texts of a hook, used only for documentation.
+/// Documentation of a hook.
 #[derive(Clone, Copy, Debug)]
 pub struct HookText {
-    /// Description of the hook.
+    /// Hook description.
     pub about: &'static str,
-    /// Counterpart in Linux; empty if there is none.
+    /// Linux counterpart; empty if there is none.
     pub linux: &'static str,
     /// Names and types of the arguments.
     pub arguments: &'static [(&'static str, &'static str)],
@@ -318,11 +329,11 @@ pub struct HookText {
 pub struct FieldRow {
     /// Structure that contains the field: "arrival", "sample" or "rate".
     pub part: &'static str,
-    /// Name in every language.
+    /// Field name, the same in every language.
     pub name: &'static str,
     /// Type in Rust.
     pub kind: &'static str,
-    /// Description of the field.
+    /// Field description.
     pub about: &'static str,
     /// Name in Linux; empty if it has no direct counterpart.
     pub linux: &'static str,
@@ -333,9 +344,9 @@ pub struct FieldRow {
 /// Description of one need.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
-    /// Name of the need.
+    /// Name.
     pub name: &'static str,
-    /// Description of the need.
+    /// Description.
     pub about: &'static str,
     /// Bit in the C interface; `None` for a number.
     pub bit: Option<u32>,
@@ -406,7 +417,7 @@ macro_rules! contract {
             is_event: matches!(stringify!($section).as_bytes(), b"events"),
         },)*)*];
 
-        /// Texts of all hooks, in the same order.
+        /// Documentation of all hooks, in the same order.
         pub const HOOK_TEXTS: &[HookText] = &[$($(HookText {
             about: concat!($($about, "\n"),+),
             linux: $linux,
@@ -418,7 +429,7 @@ macro_rules! contract {
 hooks!(contract);
 
 impl Hook {
-    /// Return the row of this hook in the table.
+    /// Return this hook's table row.
     pub fn row(self) -> &'static HookRow {
         &HOOKS[self as usize]
     }
@@ -546,7 +557,7 @@ macro_rules! wishes {
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
         numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
     ) => {
-        /// Requirements of a controller on the connection around it.
+        /// Requirements that a controller places on its connection.
         #[derive(Clone, Copy, Debug, Default)]
         pub struct Needs {
             $($(#[doc = $about])+ pub $flag: bool,)*
@@ -618,7 +629,7 @@ pub(crate) mod tests {
         arrival(now_ns, acked).into()
     }
 
-    /// Return the same kind of ACK before loss detection.
+    /// Return the fields of that ACK that are known before loss detection.
     pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
         Arrival {
             now: Time(now_ns),

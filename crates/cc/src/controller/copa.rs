@@ -25,15 +25,15 @@ use crate::window::Window;
 const FLOOR: f64 = 2.0;
 /// 1/delta without competing flows.
 const USUAL: f64 = 2.0;
-/// Window of the minimum RTT.
+/// Length of the minimum-RTT window.
 const MEMORY: Span = Span::from_secs(10);
-/// Periods in round trips: in one direction before v doubles; without an empty queue before competing flows are
-/// assumed; window of the maximum RTT.
+/// Numbers of round trips: movement in one direction before v doubles; time without an empty queue before competing
+/// flows are assumed; length of the maximum-RTT window.
 const STEADY: u32 = 3;
 const CROWDED: u64 = 5;
 const RANGE: u64 = 4;
 
-/// Running minimum of times in ns.
+/// Running minimum of times, ns.
 #[derive(Clone, Debug, Default)]
 struct RunningMin(RunningMax);
 
@@ -47,7 +47,7 @@ impl RunningMin {
 table! {
     /// Options of `copa`.
     pub(super) struct CopaOptions "copa" {
-        /// vary delta as Reno varies its window while others seem to fill the queue; else delta is always 0.5
+        /// adapt 1/delta by Reno's rule while other flows seem to fill the queue; if false, delta is always 0.5
         competitive: bool = FLAG, true;
     }
 }
@@ -61,7 +61,7 @@ pub struct Copa {
     /// 1/delta.
     inverse_delta: f64,
     velocity: f64,
-    /// Whether cwnd rose in the last window, and number of further windows in the same direction.
+    /// Whether cwnd rose in the last window, and how many further windows have moved in the same direction.
     rises: bool,
     same: u32,
     /// Offset whose acknowledgement ends the window, cwnd at its start, and whether losses occurred in it.
@@ -129,8 +129,8 @@ impl Copa {
 }
 
 impl CongestionControl for Copa {
-    /// The handshake's RTT is used only for the initial pacing rate. Its packets are smaller, so the queue would never
-    /// appear to be empty.
+    /// The handshake's RTT is used only for the initial pacing rate. Handshake packets are smaller, so the queue would
+    /// never appear to be empty.
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         self.cwnd = f64::from(window.cwnd);
         self.before = self.cwnd;
@@ -236,7 +236,7 @@ mod tests {
             told
         }
 
-        /// Play a round trip of `rtt_ms` with one ACK for each segment of the window, evenly spaced.
+        /// Simulate a round trip of `rtt_ms` with one ACK for each segment of the window, evenly spaced.
         fn round(&mut self, rtt_ms: u64) {
             let (n, nxt) = (u64::from(self.window.cwnd), self.una + u64::from(self.window.cwnd) * 1448);
             for _ in 0..n {

@@ -1,6 +1,6 @@
-//! CUBIC: after a loss the window follows a cubic of the time since, flat around the window of the loss. Two forms: the
-//! Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]); this file contains the
-//! common parts.
+//! CUBIC: after a loss the window is a cubic function of the time since that loss, flat around the window at which it
+//! occurred. Two forms: the Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]);
+//! this file contains the common parts.
 //!
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); Linux `tcp_cubic.c` as of 6.13 (behaviour).
 //!
@@ -35,8 +35,8 @@ pub enum CubicForm {
 pub struct CubicParams {
     /// Arithmetic to use.
     pub form: CubicForm,
-    /// Fraction of the window kept by a reduction, in 1/1024, from 1 to 1023. The RFC 9438 form uses the nearest
-    /// thousandth (717 becomes 0.7).
+    /// Fraction of the window kept by a reduction, in units of 1/1024, from 1 to 1023. The RFC 9438 form uses the
+    /// nearest thousandth (717 becomes 0.7).
     pub beta: u32,
     /// Fraction kept by a reduction for a mark; `None` uses `beta` (RFC 8511: 0.85).
     pub ecn_beta: Option<u32>,
@@ -78,13 +78,13 @@ impl CubicParams {
 }
 
 table! {
-    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for those of HyStart,
-    /// which is a slow start, and `initial_ssthresh` and `beta`, which the stack sets. Their defaults are those of the form
-    /// ([`CubicParams::options`]).
+    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) except those of
+    /// HyStart, which is a slow start, and `initial_ssthresh` and `beta`, which the stack sets. The defaults depend on
+    /// the form ([`CubicParams::options`]).
     pub(super) struct CubicOptions "cubic" {
-        /// aim lower when a loss comes below the last maximum
+        /// lower the target window further if a loss occurs below the last maximum
         fast_convergence: bool = FLAG;
-        /// grow at least as Reno would
+        /// grow at least as fast as Reno
         tcp_friendliness: bool = FLAG;
     }
 }
@@ -92,13 +92,13 @@ table! {
 /// CUBIC in either of its forms.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    /// Parameters as given, with beta clamped to 1 to 1023.
+    /// Parameters as given, with beta clamped to the range 1 to 1023.
     pub params: CubicParams,
     delay_min: u32,
     curve: Curve,
 }
 
-/// Return the nearest thousandth of a value in 1/1024.
+/// Return the nearest thousandth of a value in units of 1/1024.
 fn permille(beta: u32) -> u32 {
     (beta * 1_000 + 512) / 1_024
 }

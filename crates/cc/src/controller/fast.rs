@@ -16,8 +16,8 @@
 //! threshold. A loss halves the window.
 //!
 //! Differs: the ns-2 module doubles on every ACK while the mean is below the threshold. The mean lags by a third of a
-//! round trip, and paced segments queue late. A window of 333 segments on a 4 ms path thus grew to 1,050 before the
-//! mean rose. With one doubling per update period, the queueing delay shows the effect before the next update.
+//! round trip, and paced segments queue late. A 333-segment window on a 4 ms path thus grew to 1,050 before the mean
+//! rose. With one doubling per update period, the queueing delay shows the effect before the next update.
 
 use ackclock_core::schema::{Takes, FLAG};
 use ackclock_core::{choice, table, Time};
@@ -32,14 +32,14 @@ table! {
         alpha: f64 = Takes::Number(1.0, 1e6), 200.0;
         /// alpha is 8 below 10 Mbit/s, 20 below 100 Mbit/s, and 200 from 100 Mbit/s on
         alpha_bands: bool = FLAG, false;
-        /// the window does not change while alpha to beta packets are queued; 0 stands for alpha, that is, it always
-        /// changes
+        /// the window does not change while alpha to beta packets are queued; with 0, beta equals alpha, and the window
+        /// always changes
         beta: f64 = Takes::Number(0.0, 1e6), 0.0;
         /// gain of a window update
         gamma: f64 = Takes::Number(0.001, 1.0), 0.5;
         /// queueing delay below which an update doubles the window and above which slow start ends, seconds
         mi_threshold_s: f64 = Takes::Number(0.0, 10.0), 0.00075;
-        /// double below the threshold also after slow start
+        /// double the window below the threshold also after slow start
         low_delay_doubling: bool = FLAG, true;
         /// number of round trips per update
         period: u32 = Takes::Whole(1, 100), 2;
@@ -70,9 +70,9 @@ pub struct Fast {
     end_seq: u64,
     rounds: u32,
     w_old: f64,
-    /// Window with its fraction, segments; cwnd is the integer part.
+    /// Window including its fractional part, segments; cwnd is the integer part.
     window: f64,
-    /// Change per segment acknowledged that remains to be made in this round, segments; negative to shrink.
+    /// Change of the window for each segment acknowledged in the rest of this round, segments; negative to shrink.
     slope: f64,
     target: f64,
     /// Whether the change in progress is a doubling.
@@ -80,7 +80,7 @@ pub struct Fast {
     rate_bps: f64,
 }
 
-/// Base RTT from which changes are spread over a round, seconds.
+/// Minimum base RTT at which changes are spread over a round, seconds.
 const SPREAD: f64 = 0.004;
 /// Minimum window, segments.
 const FLOOR: f64 = 2.0;
@@ -333,7 +333,7 @@ mod tests {
         assert!(!w.in_slow_start());
     }
 
-    /// Play whole windows: one ACK per segment of cwnd in each round, with the RTT that `rtt_us` gives for cwnd.
+    /// Simulate whole windows: one ACK per segment of cwnd in each round, with the RTT that `rtt_us` gives for cwnd.
     fn rounds(c: &mut Fast, w: &mut Window, rounds: usize, rtt_us: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut una = 1;
         let mut at_round = Vec::new();

@@ -1,5 +1,5 @@
 //! HighSpeed TCP: increase and decrease depend on the window, so that large windows do not require extremely low loss
-//! rates; up to 38 segments it equals Reno.
+//! rates; up to 38 segments it behaves like Reno.
 //!
 //! Sources: RFC 3649 §5 (functions) and appendix B (table); Linux `tcp_highspeed` (table, growth counted per ACK).
 //! Variables: a(w) segments per RTT, b(w) fraction of the window given up on a loss; Low_Window 38, High_Window 83000,
@@ -17,9 +17,9 @@ const HIGH_DECREASE: f64 = 0.1;
 /// Source of a(w) and b(w).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HighSpeedForm {
-    /// The table of appendix B, with a(w) per window of ACKs as in Linux.
+    /// The table in appendix B, with a(w) per window of ACKs as in Linux.
     Linux,
-    /// The functions of §5, with a(w) per window of acknowledged segments.
+    /// The functions in §5, with a(w) per window of acknowledged segments.
     Rfc3649,
 }
 
@@ -28,7 +28,7 @@ choice! { HighSpeedForm: Linux "linux", Rfc3649 "rfc3649" }
 table! {
     /// Options of `highspeed`.
     pub(super) struct HighSpeedOptions "highspeed" {
-        /// Linux's table, growth counted by ACKs; or the RFC's functions, by segments acknowledged
+        /// Linux's table, with growth per ACK; or the RFC's functions, with growth per acknowledged segment
         form: HighSpeedForm = HighSpeedForm::TAKES, HighSpeedForm::Linux;
     }
 }
@@ -37,9 +37,9 @@ table! {
 #[derive(Clone, Debug)]
 pub struct HighSpeed {
     form: HighSpeedForm,
-    /// Current row of the table.
+    /// Current table row.
     ai: usize,
-    /// Growth short of a whole segment (RFC form), segments.
+    /// Accumulated growth of less than a segment (RFC form), segments.
     part: f64,
 }
 
@@ -122,7 +122,7 @@ pub fn increase(w: f64) -> f64 {
     (w * w * p * 2.0 * b / (2.0 - b)).max(1.0)
 }
 
-/// RFC 3649 appendix B: for each row, counted from 1, the largest window at which a(w) is the row number.
+/// RFC 3649 appendix B: for each row, the largest window at which a(w) is the row's number; rows are numbered from 1.
 #[rustfmt::skip]
 const TABLE: [u32; 73] = [
        38,   118,   221,   347,   495,   663,   851,  1058,  1284,  1529,  1793,  2076,  2378,  2699,  3039,
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::sample;
 
-    /// RFC 3649 §12: window by round trip without losses, starting with one segment in the first.
+    /// RFC 3649 §12: window in each loss-free round trip, starting with one segment in the first.
     #[test]
     fn growth_from_one_segment() {
         let mut c = HighSpeed::new(HighSpeedForm::Rfc3649);

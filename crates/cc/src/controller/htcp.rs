@@ -1,7 +1,7 @@
 //! H-TCP: growth accelerates with the time since the last loss, and the reduction depends on the range of RTTs.
 //!
 //! Sources: Leith, Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer arithmetic
-//! of Linux `tcp_htcp`. Times are in ticks of 1 ms, alpha and beta in 1/128, rates (B) in segments per second.
+//! of Linux `tcp_htcp`. Times are in 1 ms ticks, alpha and beta in units of 1/128, rates (B) in segments per second.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -198,8 +198,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Check alpha: 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, with beta 1/2 and an RTT of 100
-    /// ms.
+    /// Check alpha: 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, with beta 1/2 and a 100 ms RTT.
     #[test]
     fn growth_accelerates_with_the_time_since_the_last_loss() {
         let mut c = Htcp::default();
@@ -212,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Linux calls `htcp_recalc_ssthresh` at the timeout, so the time of the timeout is used.
+    /// Linux calls `htcp_recalc_ssthresh` at the timeout, so the elapsed time is taken at the timeout.
     #[test]
     fn growth_after_a_timeout_is_that_of_the_time_when_the_timer_struck() {
         let mut c = Htcp { min_rtt: 100, ..Htcp::default() };

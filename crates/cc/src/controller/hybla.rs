@@ -1,9 +1,9 @@
-//! Hybla: grows like a connection with an RTT of 25 ms, so that flows on long paths are not at a disadvantage.
+//! Hybla: grows like a connection with a 25 ms RTT, so that flows on long paths are not at a disadvantage.
 //!
 //! Sources: Caini, Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); integer arithmetic of
-//! Linux `tcp_hybla`. rho = RTT/25 ms, at least 1: `rho_3ls` is rho in 1/8, `rho2_7ls` its square in 1/128, and `cents`
-//! the growth short of a segment, in 1/128. Slow start adds 2^rho - 1 per ACK, congestion avoidance rho^2/cwnd. The
-//! initial window is rho segments, as in Linux.
+//! Linux `tcp_hybla`. rho = RTT/25 ms, at least 1: `rho_3ls` is rho in units of 1/8, `rho2_7ls` its square in units of
+//! 1/128, and `cents` the accumulated growth of less than a segment, in units of 1/128. Slow start adds 2^rho - 1 per
+//! ACK, congestion avoidance rho^2/cwnd. The initial window is rho segments, as in Linux.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};

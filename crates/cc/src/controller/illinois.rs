@@ -2,8 +2,8 @@
 //! reduces little; with much delay it grows slowly and reduces more.
 //!
 //! Sources: Liu, Basar, Srikant, "TCP-Illinois: a loss and delay-based congestion control algorithm for high-speed
-//! networks" (2006); integer arithmetic of Linux `tcp_illinois`. alpha is in 1/128 (0.3 to 10), beta in 1/64 (1/8 to
-//! 1/2), delays in us. d_a is the mean, d_m the maximum queueing delay.
+//! networks" (2006); integer arithmetic of Linux `tcp_illinois`. alpha is in units of 1/128 (0.3 to 10), beta in
+//! units of 1/64 (1/8 to 1/2), delays in us. d_a is the mean, d_m the maximum queueing delay.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;

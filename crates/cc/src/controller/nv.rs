@@ -3,8 +3,8 @@
 //!
 //! Sources: Brakmo, "TCP-NV: congestion avoidance for data centers" (Linux Plumbers 2010); behaviour of Linux `tcp_nv`
 //! with its default parameters and no base RTT. Rates are bytes times 80000 per us. The minimum RTT is reset after a
-//! random 3.75 to 6.25 s. The kernel has its own random numbers, so a run equals the kernel's only until a draw
-//! matters.
+//! random 3.75 to 6.25 s. The kernel has its own random numbers, so a run matches the kernel's only until a random
+//! draw matters.
 //!
 //! Differs: a decision never raises a window of one segment, whereas the kernel raises it to two.
 
@@ -14,12 +14,12 @@ use ackclock_core::{Span, Stream, Time};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// Number of packets allowed in the queue, and distance from that limit at which growth stops.
+/// Number of packets allowed in the queue, and margin below that limit at which growth stops.
 const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
-/// Fraction of the excess removed by a decision, in 1/128.
+/// Fraction of the excess removed by a decision, in units of 1/128.
 const DECREASE: u32 = 38;
-/// Fraction of the window kept after a loss, in 1/1024.
+/// Fraction of the window kept after a loss, in units of 1/1024.
 const LOSS: u64 = 819;
 /// Number of decisions without congestion before growth doubles again after timeouts.
 const SLOW_DECISIONS: u32 = 8;
@@ -36,7 +36,7 @@ const LEAST: u32 = 2;
 const TRAIN: u32 = 4;
 const TRAIN_STEP: u32 = 2;
 const TRAIN_MOST: u32 = 81;
-/// Unit of rates.
+/// Rate scale: rates are bytes per us times this.
 const RATE: u64 = 80_000;
 
 /// NV.
@@ -45,7 +45,7 @@ pub struct Nv {
     stream: Stream,
     /// Tick at which the minimum RTT is reset.
     forget_at: u64,
-    /// Number of doublings of the growth; negative for halvings of Reno's growth.
+    /// How many times growth has been doubled; negative if Reno's growth has been halved instead.
     growth: i8,
     grows: bool,
     reset: bool,
@@ -87,7 +87,7 @@ impl Default for Nv {
     }
 }
 
-/// Linux checks these times in ticks of 1 ms.
+/// Linux checks these times in 1 ms ticks.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Play one round trip with one ACK per segment; the window was delivered since each segment was sent.
+    /// Simulate one round trip with one ACK per segment; a full window has been delivered since each segment was sent.
     fn round(nv: &mut Nv, window: &mut Window, una: &mut u64, now_ms: u64, (rtt_us, fits): (u64, u32)) {
         let cwnd = window.cwnd;
         let next = *una + u64::from(cwnd) * 1448;
@@ -272,8 +272,7 @@ mod tests {
         }
         assert!(nv.grows && window.cwnd > 100, "an empty queue: it grows as Reno does");
         let before = window.cwnd;
-        // 60 segments are queued on a path that holds 60: half of the sent data arrives within one RTT of an empty
-        // queue
+        // 60 segments are queued on a path that holds 60: half of the sent data arrives within one empty-queue RTT
         for step in 4..8 {
             round(&mut nv, &mut window, &mut una, 10 * step, (20_000, 120));
             if window.cwnd < before {

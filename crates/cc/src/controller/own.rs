@@ -1,5 +1,6 @@
 //! Common part of user-defined controllers in all languages: the conversion of hooks into calls, the window as they see
-//! it (real numbers, infinity for values that are not set), how often ACKs are reported, and the validation of answers.
+//! it (real numbers, infinity for values that are not set), how often ACKs are reported, and the validation of return
+//! values.
 //!
 //! Windows are in segments, times in seconds, rates in bytes per second. A [`Bridge`] makes the calls:
 //! `crates/python/src/controller.rs` for Python, `crates/wasm/src/controller.rs` for the web page.
@@ -14,7 +15,7 @@ use ackclock_core::{Span, Time};
 use super::{AckSample, Arrival, CongestionControl, Custom, Hook, HookRow, Needs, HOOKS, MAX_VARS};
 use crate::window::Window;
 
-/// Window above which a value is treated as an error of the controller, segments.
+/// Window above which a value is treated as a controller error, segments.
 pub const ABSURD: f64 = (1_u32 << 30) as f64;
 
 /// Window, threshold and pacing rate as a hook reads and sets them.
@@ -42,7 +43,7 @@ impl Default for OwnWindow {
 }
 
 impl OwnWindow {
-    /// Copy the sender's changes.
+    /// Adopt the values that the sender has changed; fractions of unchanged ones are kept.
     pub fn follow(&mut self, window: &Window) {
         if whole(self.cwnd) != window.cwnd {
             self.cwnd = f64::from(window.cwnd);
@@ -106,7 +107,7 @@ pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String
     Err(format!("{what} is {value}; allowed: {low} to {high}"))
 }
 
-/// Argument of a hook, other than the window.
+/// Hook argument other than the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A time or a duration, s; infinite if there is none.
@@ -139,7 +140,7 @@ pub fn seconds(span: Span) -> f64 {
     }
 }
 
-/// Arguments of a hook.
+/// Hook arguments.
 #[derive(Default)]
 pub struct Told {
     /// Whether the hook receives the window, which the bridge stores.
@@ -160,7 +161,7 @@ impl Told {
     }
 }
 
-/// An argument of a hook: its conversion and, for the window, the conversion back.
+/// A hook argument: its conversion and, for the window, the conversion back.
 trait Argument {
     fn tell(&self, told: &mut Told, own: &mut OwnWindow);
     /// Time of the event; zero if the argument has none.
@@ -241,9 +242,9 @@ plain_arguments! {
     CaState: state => Value::State(state);
 }
 
-/// Answer of a hook, converted from a number.
+/// Return value of a hook, converted from a number.
 trait Answer: Sized {
-    /// Convert the answer. `sets`: the controller sets the window itself, so its target may be infinite.
+    /// Convert the return value. `sets`: the controller sets the window itself, so its target may be infinite.
     fn from(value: f64, hook: Hook, sets: bool) -> Result<Self, String>;
 }
 
@@ -270,12 +271,12 @@ pub trait Bridge: Send {
 
     /// Whether the controller implements the hook.
     fn has(&self, hook: Hook) -> bool;
-    /// Call an implemented hook with this window. Flags are answered by 0 or 1; answers of hooks without one are
-    /// ignored.
+    /// Call an implemented hook with this window. Flags are returned as 0 or 1; anything returned by a hook without a
+    /// return value is ignored.
     fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
-    /// Create the error for an invalid answer.
+    /// Create the error for an invalid return value.
     fn refused(&self, said: String) -> Self::Error;
-    /// Record an error of the controller, which then receives no more calls.
+    /// Record a controller error; the controller is not called again.
     fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
     /// Write the values of the named variables into `values`; unknown ones are left unchanged.
     fn vars(&self, names: &[&str], values: &mut [f64]);
@@ -285,10 +286,10 @@ pub trait Bridge: Send {
         Self: Sized;
 }
 
-/// Declarations that a class makes for its controllers.
+/// Declarations made by a controller class.
 #[derive(Clone, Copy, Default)]
 pub struct Said {
-    /// How often the controller receives ACKs.
+    /// How often ACKs are passed to the controller.
     pub every: Every,
     /// Needs that are not declared by hooks.
     pub needs: Needs,
@@ -333,7 +334,7 @@ impl<B: Bridge> Own<B> {
         told.ack.is_some()
     }
 
-    /// Call an implemented hook if it is due, and return its answer.
+    /// Call an implemented hook if it is due, and return its result.
     fn ask(&mut self, hook: Hook, mut told: Told) -> Option<f64> {
         if !self.due(hook, &mut told) {
             return None;
@@ -415,7 +416,7 @@ macro_rules! bridged {
 
 crate::hooks!(bridged);
 
-/// Rows of the hooks that a class may implement: those of events, and `seed` and `copy`.
+/// Table rows of the hooks that a class may implement: all event hooks, `seed` and `copy`.
 pub fn methods() -> impl Iterator<Item = &'static HookRow> {
     HOOKS.iter().filter(|row| row.is_event || matches!(row.hook, Hook::seed | Hook::copied))
 }

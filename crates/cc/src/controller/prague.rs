@@ -1,13 +1,13 @@
-//! TCP Prague: scalable congestion control for L4S. Like DCTCP it reduces the window by half of the share of marks, but
-//! it keeps fractions of segments and of alpha, grows on unmarked ACKs even during a reduction, and gives short paths
-//! no advantage.
+//! TCP Prague: scalable congestion control for L4S. Like DCTCP it reduces the window by half the fraction of segments
+//! marked, but it keeps fractions of segments and of alpha, grows on unmarked ACKs even during a reduction, and gives
+//! short paths no advantage.
 //!
 //! Sources: draft-briscoe-iccrg-prague-congestion-control; the L4S team's `tcp_prague`, from a description. Prague
 //! needs accurate ECN (RFC 9768) and marks its packets ECT(1) (RFC 9331 §4).
 //!
 //! | rule | |
 //! |---|---|
-//! | alpha += (F - alpha) / 16 | once per max(RTT, virtual RTT), from the first mark on; F is the share of marks; alpha starts at 1 |
+//! | alpha += (F - alpha) / 16 | once per max(RTT, virtual RTT), from the first mark on; F is the fraction of segments marked; alpha starts at 1 |
 //! | cwnd -= cwnd alpha / 2 | on a mark, at most once per max(RTT, virtual RTT) |
 //! | cwnd += unmarked s / cwnd | on every ACK outside loss recovery; s = (RTT / virtual RTT)^2 |
 //! | slow start ends | at the first mark |
@@ -32,7 +32,7 @@ use crate::window::Window;
 
 /// Unit of fractions of segments and of F.
 const ONE: u64 = 1 << 20;
-/// log2 of the scale of alpha, which is in 1/16 of `ONE`.
+/// log2 of the scale of alpha, which is in units of 1/16 of `ONE`.
 const SHIFT_G: u32 = 4;
 /// Minimum window, segments.
 const MIN_CWND: u32 = 2;
@@ -108,7 +108,7 @@ impl Prague {
         }
     }
 
-    /// Return (RTT / virtual RTT)^2 in units of `ONE`, computed in units of 128 us as in the module.
+    /// Return (RTT / virtual RTT)^2 in units of `ONE`, computed in 128 us units as in the module.
     fn share(&self) -> u64 {
         let (rtt, virt) = (self.srtt.as_us() / 128, self.period().as_us() / 128);
         if virt > rtt {
@@ -187,7 +187,7 @@ impl CongestionControl for Prague {
         }
     }
 
-    /// Reduce by a fraction immediately on a mark. No CWR state is entered, so growth continues.
+    /// Reduce the window by a fraction immediately on a mark. No CWR state is entered, so growth continues.
     fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
         if !self.l4s {
             return true;
@@ -222,7 +222,7 @@ impl CongestionControl for Prague {
         self.follow(window);
     }
 
-    /// Halve the window on a loss; after a recent reduction for marks, only by the remaining part of a half.
+    /// Halve the window on a loss. If marks have reduced it recently, both reductions together halve it.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         if !self.l4s {
             return (window.cwnd / 2).max(MIN_CWND);

@@ -39,19 +39,20 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Create the recipe of the built-in controller `name` with these options; unknown names and options are refused.
+    /// Create the recipe for the built-in controller `name` with these options; unknown names and options are
+    /// rejected.
     pub fn new(name: &str, options: &Options, shared: Shared) -> Result<Recipe, Refusal> {
         let entry = find(name)?;
         let make = (entry.maker)(&options::named(name, options, entry.options)?, shared)?;
         Ok(Recipe::of(Source::BuiltIn(entry.name, options.clone(), make), shared))
     }
 
-    /// Create the recipe of the built-in controller `name` with its defaults, if the name is known.
+    /// Create the recipe for the built-in controller `name` with its defaults, if the name is known.
     pub fn by_name(name: &str) -> Option<Recipe> {
         Recipe::new(name, &Options::new(), Shared::default()).ok()
     }
 
-    /// Create the recipe of a user-defined controller. One instance is made at once, to query its needs.
+    /// Create the recipe for a user-defined controller. One instance is made immediately, to query its needs.
     pub fn own(maker: Maker) -> Recipe {
         Recipe::of(Source::Own(maker), Shared::default())
     }

@@ -1,7 +1,7 @@
 //! Reno in segments: slow start, one segment per round trip, multiplication by beta on loss.
 //!
 //! Sources: RFC 5681 §3.1; Linux `tcp_reno_cong_avoid`, `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`, and `tcp_reno_min_cwnd`
-//! of kernels before 3.2. State: none beyond [`Window`]; `beta` is in 1/1024.
+//! of kernels before 3.2. State: none beyond [`Window`]; `beta` is in units of 1/1024.
 //!
 //! Differs from RFC 5681: growth counts delivered segments (RFC 3465 with L unlimited), and a loss halves cwnd rather
 //! than FlightSize, as in Linux.
@@ -12,9 +12,9 @@ use crate::window::Window;
 /// Reno: AIMD with slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct Reno {
-    /// Fraction of the window kept by a reduction, in 1/1024; 512 for standard Reno.
+    /// Fraction of the window kept by a reduction, in units of 1/1024; 512 for standard Reno.
     pub beta: u32,
-    /// Fraction kept by a reduction for a mark, in 1/1024 (RFC 8511: 0.8).
+    /// Fraction kept by a reduction for a mark, in units of 1/1024 (RFC 8511: 0.8).
     pub ecn_beta: u32,
 }
 

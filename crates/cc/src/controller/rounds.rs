@@ -5,10 +5,10 @@ use ackclock_core::trace::CaState;
 
 use super::Arrival;
 
-/// Value without a sample.
+/// Value that stands for "no sample".
 pub(super) const NONE: u32 = 0x7fff_ffff;
 
-/// State of the measurement.
+/// Measurement state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
     /// The round ends when this offset is acknowledged.

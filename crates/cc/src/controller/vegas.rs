@@ -1,4 +1,4 @@
-//! Vegas: keeps two to four packets in the queue, judged once per round trip by the rise of the RTT.
+//! Vegas: keeps two to four packets in the queue, as judged once per round trip by the rise in RTT.
 //!
 //! Sources: Brakmo, Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); Linux
 //! `tcp_vegas`. diff = cwnd (rtt - base_rtt)/base_rtt with the minimum RTT of the round; alpha is 2, beta 4, gamma 1
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Play one round trip of `rtt_us` with one ACK per segment.
+    /// Simulate one round trip of `rtt_us` with one ACK per segment.
     fn round(c: &mut Vegas, w: &mut Window, una: &mut u64, rtt_us: u64) {
         let nxt = *una + u64::from(w.cwnd) * 1448;
         for _ in 0..w.cwnd {

@@ -1,4 +1,4 @@
-//! Veno: Reno that uses Vegas' estimate to decide whether a loss was congestion. With fewer than three
+//! Veno: Reno that uses Vegas' estimate to decide whether a loss was caused by congestion. With fewer than three
 //! packets queued it reduces by only a fifth; with more it grows every other round trip.
 //!
 //! Sources: Fu, Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); Linux
@@ -11,7 +11,7 @@ use super::rounds::{Rounds, NONE};
 use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
-/// Three packets, in half packets.
+/// Three packets, in units of half a packet.
 const BETA: u32 = 3 << 1;
 
 /// Veno.

@@ -32,7 +32,7 @@ use be::Be;
 use meter::Meter;
 use train::Train;
 
-/// Input of the estimators for one ACK.
+/// Input to the estimators for one ACK.
 #[derive(Clone, Copy, Debug)]
 struct Credited {
     now: Time,
@@ -102,8 +102,8 @@ table! {
         t_min: Gap = Gap::TAKES, Gap::Pair;
         /// abse: constant sampling interval instead of t_min, seconds; 0 turns it off
         t_min_s: f64 = Takes::Number(0.0, 10.0), 0.0;
-        /// abse: rate that indicates congestion: that of the last RTT, the same low-passed with weight 0.6 (the paper, as it
-        /// is quoted), the low-passed rate of each ACK, or the estimate itself
+        /// abse: rate that indicates congestion: that of the last RTT, the same low-passed with weight 0.6 (the paper
+        /// as quoted), the low-passed rate of each ACK, or the estimate itself
         level_rate: LevelRate = LevelRate::TAKES, LevelRate::Achieved;
         /// abse: values of U over which its maximum is taken
         u_max: PeakOver = PeakOver::TAKES, PeakOver::LastTen;
@@ -111,20 +111,20 @@ table! {
         beta: f64 = Takes::Number(0.0, 0.999), 0.6;
         /// abse: initial estimate: the first sample, or zero
         first: First = First::TAKES, First::Zero;
-        /// abse: maximum rate of a sample, bit/s; 0 is no maximum
+        /// abse: maximum rate of a sample, bit/s; 0 means no maximum
         nic_rate_bps: f64 = Takes::Number(0.0, 1e13), 0.0;
         /// abse-batch: maximum gap between the ACKs of a batch, seconds
         batch_gap_s: f64 = Takes::Number(0.0, 0.01), 5e-6;
         /// be, crb: time constant of the filter, seconds
         tau_s: f64 = Takes::Number(0.001, 100.0), 0.5;
-        /// re, crb: length of a packet train, seconds; 0 is one RTT
+        /// re, crb: length of a packet train, seconds; 0 means one RTT
         train_s: f64 = Takes::Number(0.0, 100.0), 0.0;
         /// crb: ratio of window to RE * rtt_min above which a loss is attributed to congestion
         theta: f64 = Takes::Number(0.0, 100.0), 1.4;
     }
 }
 
-/// Estimator of the rate.
+/// Rate estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Be,
@@ -141,7 +141,7 @@ pub(super) enum First {
     Zero,
 }
 
-/// Selects a [`Floor`].
+/// Option that selects a [`Floor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     Pair,
@@ -361,7 +361,7 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 * 1e-9
 }
 
-/// Resolution of the clock for ACK arrivals: a host does not observe two ACKs at the same instant.
+/// Clock resolution for ACK arrivals: a host does not observe two ACKs at the same instant.
 const CLOCK: Span = Span::from_us(1);
 
 #[cfg(test)]

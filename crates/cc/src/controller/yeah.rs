@@ -1,5 +1,5 @@
-//! YeAH: behaves like Scalable while the path has no queue and like Reno while it has one. The window is reduced by the
-//! number of packets queued.
+//! YeAH: behaves like Scalable TCP while the path has no queue and like Reno while it has one. The window is reduced by
+//! the number of packets queued.
 //!
 //! Sources: Baiocchi, Castellani, Vacirca, "YeAH-TCP: yet another highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah`.
 //! queue = cwnd (rtt - base_rtt)/rtt with the minimum RTT of the round; `reno_count` is the window that Reno would

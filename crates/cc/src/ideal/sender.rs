@@ -46,7 +46,7 @@ enum Next {
     Rescue(u32),
 }
 
-/// Permission to send on an ACK.
+/// Rule for transmitting on an ACK.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Permit {
     Nothing,
@@ -55,7 +55,7 @@ enum Permit {
     WindowAfterFirst,
 }
 
-/// A sender from its first segment to the end of its first recovery.
+/// A sender, simulated from its first segment to the end of its first recovery.
 pub(super) struct Sender<'a> {
     config: &'a IdealConfig,
     rule: Rule,
@@ -370,7 +370,7 @@ impl<'a> Sender<'a> {
         (self.snd_una..self.snd_nxt()).rev().find(|&s| !self.segments[s as usize].sacked).map(Next::Rescue)
     }
 
-    /// Return the terms of the reduction bound that equal sndcnt; empty if sndcnt is 0, as in the tables.
+    /// Return the terms of the reduction bound that are equal to sndcnt; empty if sndcnt is 0, as in the tables.
     fn bound_terms(&self, ack: &RecoveryAck, vars: &RuleVars) -> String {
         let mut terms = String::new();
         let Rule::Prr(prr) = &self.rule else { return terms };

@@ -123,10 +123,10 @@ impl PrrParams {
     pub const LINUX_6: PrrParams = PrrParams { recover_fs: RecoverFs::PriorCwnd, ..PrrParams::RFC9937 };
 }
 
-/// PRR with the parameters of one of its variants.
+/// PRR, with the parameters of one variant.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
-    /// Parameters, as given.
+    /// Parameters of the variant.
     pub params: PrrParams,
     prr_delivered: u64,
     prr_out: u64,

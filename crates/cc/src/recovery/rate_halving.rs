@@ -1,7 +1,7 @@
 //! Linux rate halving: cwnd shrinks by one segment on every second ACK and is clamped to one segment above the data in
 //! flight. At most one segment is therefore sent per ACK, and cwnd never grows in recovery. As a drawback, losses
-//! beyond half of the window remain subtracted, and a flow with nothing to send leaves recovery with a window of 1 to 3
-//! segments.
+//! beyond half of the window are not made up for, and a flow with nothing to send leaves recovery with a window of 1 to
+//! 3 segments.
 //!
 //! Sources: behaviour of Linux 2.6 to 3.1 (`tcp_cwnd_down`, `tcp_complete_cwr`, `tcp_moderate_cwnd`); Hoe (1996); Mathis
 //! and Mahdavi, "TCP Rate-Halving with Bounding Parameters" (1997).

@@ -48,7 +48,7 @@ enum Phase {
     Normal,
 }
 
-/// State of the resumption.
+/// Resumption state.
 #[derive(Clone, Debug)]
 pub struct CarefulResume {
     params: CarefulResumeParams,
@@ -185,8 +185,8 @@ mod tests {
 
     const SMSS: u64 = 1448;
 
-    /// Return a connection on a path of `rtt_us`, resumed with a saved window of 120 segments and a saved RTT of 100
-    /// ms. Its initial window of 10 segments has been acknowledged.
+    /// Return a connection on a path with an RTT of `rtt_us`, resumed with a saved window of 120 segments and a saved
+    /// RTT of 100 ms. Its initial window of 10 segments has been acknowledged.
     fn resumed(rtt_us: u64, limited: bool) -> (CarefulResume, Window) {
         let saved_rtt = Span::from_ms(100);
         let params = CarefulResumeParams { saved_cwnd: 120, saved_rtt, max_jump: 1_000 };

@@ -44,12 +44,12 @@ table! {
 }
 
 impl HyStartParams {
-    /// Parameters of the kernel.
+    /// The kernel's parameters.
     pub const LINUX: HyStartParams =
         HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta: Span::from_ms(2) };
 }
 
-/// State of the detection.
+/// Detection state.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     params: HyStartParams,
@@ -172,7 +172,7 @@ mod tests {
 
     const SMSS: u64 = 1448;
 
-    /// Play rounds of slow start on a 100 ms path with ACKs `gap_us` apart and the RTT of `rtt_us(round)`.
+    /// Simulate rounds of slow start on a 100 ms path with ACKs `gap_us` apart and the RTT of `rtt_us(round)`.
     fn rounds(paced: bool, gap_us: u64, rtt_us: impl Fn(u64) -> u64) -> (HyStart, Window) {
         rounds_of(HyStartParams::LINUX, paced, gap_us, rtt_us)
     }
@@ -248,7 +248,7 @@ mod tests {
         };
         assert_eq!(left(&train, 10, &rising), None);
         assert_eq!(left(&delay, 10, &rising), Some(80 + 8));
-        // a long train of constant RTT
+        // a long train at a constant RTT
         assert_eq!(left(&train, 1_000, &|_| 100_000), Some(80 + 51));
         assert_eq!(left(&delay, 1_000, &|_| 100_000), None);
         let neither = HyStartParams { ack_train: false, ..train };

@@ -45,7 +45,7 @@ struct Css {
     baseline: Span,
 }
 
-/// State of the detection.
+/// Detection state.
 #[derive(Clone, Debug)]
 pub struct HyStartPlusPlus {
     params: HyStartPlusPlusParams,
@@ -89,7 +89,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// Start the next round. Return true if the last one ended slow start.
+    /// Start the next round. Return true if the previous one has ended slow start.
     fn next_round(&mut self, snd_nxt: u64) -> bool {
         (self.last, self.current, self.samples) = (self.current, Span::MAX, 0);
         self.window_end = snd_nxt;
@@ -186,7 +186,7 @@ mod tests {
             }
         }
 
-        /// Play a round that acknowledges everything outstanding.
+        /// Simulate a round that acknowledges everything outstanding.
         fn round(&mut self, rtt_us: u64) {
             let outstanding = ((self.nxt - self.una) / SMSS) as u32;
             self.acks(outstanding, rtt_us);

@@ -20,7 +20,7 @@ table! {
     }
 }
 
-/// Limit and the remainder of the growth.
+/// Limit, and growth that has not been applied yet.
 #[derive(Clone, Debug)]
 pub struct Limited {
     max_ssthresh: u32,

@@ -1,4 +1,5 @@
-//! SEARCH: slow start ends when less is delivered than was sent one round trip earlier, over windows of 3.5 round trips.
+//! SEARCH: slow start ends when less data is delivered than was sent one round trip earlier, over windows of 3.5 round
+//! trips.
 //!
 //! Source: draft-chung-ccwg-search-09. Bytes sent and delivered are counted in bins of 0.35 of the first RTT; a window
 //! is ten of them. At the end of each bin the bytes delivered in the window are compared with those sent in the window
@@ -25,7 +26,7 @@ use crate::window::Window;
 
 /// Number of bins in a window (W).
 const WINDOW: u64 = 10;
-/// Number of additional bins, so that the bytes sent before a longer RTT are still known.
+/// Number of additional bins, so that the bytes sent one RTT ago are still known when the RTT has grown.
 const EXTRA: u64 = 15;
 /// Number of stored bins; a power of two above `WINDOW` + `EXTRA`.
 const PLACES: usize = 32;
@@ -37,13 +38,13 @@ const LEAST: u32 = 10;
 table! {
     /// SEARCH (draft-chung-ccwg-search-09): slow start ends when much less is delivered than was sent one RTT earlier.
     pub struct SearchParams "search" {
-        /// At the end of slow start, reduce cwnd to what was delivered during the last initial RTT, which drains the
-        /// queue. If false, set ssthresh to cwnd and keep cwnd.
+        /// At the end of slow start, reduce cwnd to the number of segments delivered during the last initial RTT, which
+        /// drains the queue. If false, set ssthresh to cwnd and keep cwnd.
         drain: bool = FLAG, true;
     }
 }
 
-/// State of the detection.
+/// Detection state.
 #[derive(Clone, Debug)]
 pub struct Search {
     params: SearchParams,
@@ -80,8 +81,8 @@ impl Search {
         (self.acked[0], self.sent[0]) = (ack.snd_una, ack.snd_nxt);
     }
 
-    /// Close the bins that have ended by now, with the current counts. Return false if so many were skipped that no
-    /// comparison is possible.
+    /// Close the bins that have ended by now, with the current counts. Return false if too many have been skipped for
+    /// a comparison.
     fn advance(&mut self, ack: &Arrival) -> bool {
         let skipped = ack.now.since(self.end).0 / self.width.0;
         if skipped > WINDOW {
@@ -159,7 +160,7 @@ impl SlowStart for Search {
         if self.target == 0 {
             return Some(ack.acked);
         }
-        // a reduction in the meantime has set its own target
+        // a reduction since then has set its own target
         if window.cwnd <= self.target || window.ssthresh != self.target {
             self.target = 0;
             return Some(ack.acked);
@@ -188,7 +189,7 @@ mod tests {
         Arrival { snd_una: una, snd_nxt: nxt, ..arrival(at_ms * 1_000_000, 1) }
     }
 
-    /// Play a fluid sender that doubles its rate per RTT, with an ACK every 5 ms; deliveries are limited to `most`
+    /// Simulate a fluid sender that doubles its rate per RTT, with an ACK every 5 ms; deliveries are limited to `most`
     /// bytes per ms. Return the time of the exit in ms after the first ACK.
     fn exit(most: f64, until_ms: u64) -> Option<u64> {
         let mut rule = rule(false);

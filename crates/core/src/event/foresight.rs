@@ -14,7 +14,7 @@ pub trait Foresight {
     fn last(&self, id: u32);
 }
 
-/// Distances at which an event is announced, in slots ahead of the current one.
+/// Distances at which an event is announced, in slots ahead of the current slot.
 const FAR: u64 = 16;
 const SOON: u64 = 6;
 const NEXT: u64 = 3;

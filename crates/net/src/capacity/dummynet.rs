@@ -1,4 +1,4 @@
-//! A pipe of FreeBSD's dummynet (Rizzo, CCR 1997; ipfw(8)). The pipe works only at ticks of its host's clock: each
+//! A pipe of FreeBSD's dummynet (Rizzo, CCR 1997; ipfw(8)). The pipe acts only at the clock ticks of its host: each
 //! tick credits the queue with the bytes that the rate allows per tick, and the packets covered by the credit are
 //! sent together. A limit of N packets therefore lets at most N packets through per tick, however evenly they arrive.
 //!
@@ -20,13 +20,13 @@ table! {
     pub struct DummynetParams "dummynet" {
         /// Period of the clock (1 ms for `kern.hz` = 1000).
         tick: Span = DURATION, Span::from_ms(1);
-        /// Whether credit that a tick leaves unused serves packets that arrive before the next tick (FreeBSD 8.1 and
+        /// Whether credit unused at a tick is available to packets that arrive before the next tick (FreeBSD 8.1 and
         /// later) or is lost (earlier versions).
         keeps_credit: bool = FLAG, false;
     }
 }
 
-/// Amount that may be sent, in bit x ns/s, so that a tick adds an integer (rate x tick).
+/// Credit in bit x ns/s, so that a tick adds an integer (rate x tick).
 type Credit = i128;
 
 #[derive(Clone)]
@@ -52,23 +52,23 @@ impl Dummynet {
         Dummynet { tick: params.tick.0, keeps_credit: params.keeps_credit, rate, delay, latest }
     }
 
-    /// Transmission time of a packet that does not wait for a tick.
+    /// Transmission time of a packet, without the wait for a tick.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }
 
-    /// Time at which a packet that may be sent from `earliest` on is taken from a queue that holds its packets.
+    /// Time at which a queue that holds its packets releases one that may be sent no earlier than `earliest`.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.instant(self.departure(earliest, 1).tick).max(earliest)
     }
 
-    /// Send a packet that may be sent from `earliest` on. Returns the time at which it leaves the queue.
+    /// Send a packet no earlier than `earliest`. Returns the time at which it leaves the queue.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         self.latest = self.departure(earliest, bytes);
         self.instant(self.latest.tick).max(earliest)
     }
 
-    /// Arrival at the far end of the packet sent last, which left the queue at `end`.
+    /// Arrival time at the far end of the last packet sent, which left the queue at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         let due = Time(self.instant(self.latest.tick).0.saturating_add(self.delay.0));
         due.round_up(Span(self.tick)).max(end)
@@ -85,7 +85,7 @@ impl Dummynet {
     /// State of the pipe for a packet that arrives after tick `now` and before the next one.
     fn found(&self, now: u64) -> Departure {
         let Departure { tick, credit } = self.latest;
-        // the new pipe works until its debt is paid, the old pipe until its queue is empty
+        // the new pipe is busy until its debt is paid, the old one until its queue is empty
         let ticks = if self.keeps_credit { self.ticks_for(-credit) } else { 0 };
         let idle = tick.saturating_add(ticks);
         match idle.cmp(&now) {
@@ -126,7 +126,8 @@ mod tests {
         SoleLink::new(&LinkConfig { capacity, queue, ..LinkConfig::new("l", rate, Span::from_us(2_500)) }, 1)
     }
 
-    /// Offer packets, given as time (ns) and bytes. Returns the delivery times (ns); `None` for dropped packets.
+    /// Offer packets, each given as a time (ns) and a size (bytes). Returns the delivery times (ns); `None` for
+    /// dropped packets.
     fn deliveries(link: &mut SoleLink, offers: &[(u64, u32)]) -> Vec<Option<u64>> {
         let taken: Vec<bool> = offers
             .iter()
@@ -141,7 +142,7 @@ mod tests {
         taken.iter().map(|&taken| taken.then(|| found.next().expect("delivered"))).collect()
     }
 
-    /// Oracle: the loops of the sources, tick by tick, with a FIFO of `limit` packets and credit in bits.
+    /// Oracle: FreeBSD's loops, tick by tick, with a FIFO of `limit` packets and credit in bits.
     fn oracle(
         keeps_credit: bool,
         bits_per_tick: i64,
@@ -188,7 +189,7 @@ mod tests {
                 idle_since = tick;
             }
         }
-        // 2.5 ms of delay on a clock of 1 ms; no packet is delivered before its arrival
+        // 2.5 ms of delay with a 1 ms clock; no packet is delivered before its arrival
         left.iter().map(|tick| tick.map(|tick| (tick + 3) * MS)).collect()
     }
 
@@ -201,7 +202,7 @@ mod tests {
             gaps in prop::collection::vec((0u64..2 * MS, 40u32..1600), 1..120),
             burst in 1usize..12,
         ) {
-            // several packets at once, then a gap; never at a tick, where the sources define no order
+            // several packets at once, then a gap; never at a tick, for which the FreeBSD sources define no order
             let mut at = 500;
             let mut offers = Vec::new();
             for (i, &(gap, bytes)) in gaps.iter().enumerate() {
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_packets_caps_the_rate_at_so_many_a_tick_unless_credit_is_kept() {
-        // evenly at the link's rate: 8.33 packets of 1500 bytes per ms at 100 Mb/s
+        // evenly spaced at the link rate: 8.33 packets of 1500 bytes per ms at 100 Mb/s
         let offers: Vec<(u64, u32)> = (0..8_333).map(|i| (i * 120_000, 1500)).collect();
         let passed = |keeps_credit: bool, limit: u32| {
             let mut link = link(keeps_credit, Rate(100_000_000), QueueConfig::packets(limit));
@@ -224,7 +225,7 @@ mod tests {
         };
         assert_eq!([1, 4, 6].map(|limit| passed(false, limit) / 1000), [1, 4, 6]);
         assert_eq!(passed(false, 9), 8_333);
-        // except for the first tick, before which there is no credit
+        // except at the first tick, before which there is no credit
         assert_eq!([1, 4, 6].map(|limit| 8_333 - passed(true, limit)), [7, 4, 2]);
     }
 

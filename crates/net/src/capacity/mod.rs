@@ -1,7 +1,7 @@
 //! Capacity that varies over time. A constant rate is handled by the link itself; only a link with `capacity` has one
-//! of these kinds, so other links pay for one branch.
+//! of these kinds, so other links pay only for one branch.
 //!
-//! Every kind knows its future, so departures are still computed on arrival.
+//! Every kind is known in advance, so departures can still be computed on arrival.
 
 mod dummynet;
 mod schedule;
@@ -21,7 +21,7 @@ use token_bucket::TokenBucket;
 use trace::Replay;
 
 family! {
-    /// How a link's capacity varies.
+    /// Variation of a link's capacity over time.
     pub enum CapacityConfig "capacities" {
         Schedule(ScheduleParams),
         Random(RandomParams),
@@ -100,7 +100,7 @@ pub(crate) enum Capacity {
 }
 
 impl Capacity {
-    /// Return the state at the start of a run. `stream` returns the random stream of a part of the link.
+    /// Return the state at the start of a run. `stream` returns the random stream for a part of the link.
     pub(crate) fn new(
         config: &CapacityConfig,
         rate: Rate,
@@ -136,7 +136,7 @@ impl Capacity {
         }
     }
 
-    /// Time at which a packet that may be sent from `earliest` on is taken from the queue.
+    /// Time at which the queue releases a packet that may be sent no earlier than `earliest`.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         match self {
             Capacity::Schedule(_) | Capacity::TokenBucket(_) => earliest,
@@ -145,8 +145,8 @@ impl Capacity {
         }
     }
 
-    /// Transmit a packet that may be sent from `earliest` on. Returns the start and end of its transmission.
-    /// `earliest` must not decrease from call to call.
+    /// Transmit a packet no earlier than `earliest`, which must not decrease from call to call. Returns the start and
+    /// end of its transmission.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         match self {
             Capacity::Schedule(schedule) => (earliest, schedule.transmit(earliest, bytes)),
@@ -162,7 +162,7 @@ impl Capacity {
         }
     }
 
-    /// Arrival at the far end of the packet transmitted last, whose transmission ends at `end`.
+    /// Arrival time at the far end of the last packet transmitted, whose transmission ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         match self {
             Capacity::Schedule(schedule) => schedule.delivery(end),
@@ -172,7 +172,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the schedule was abandoned.
+    /// Whether the schedule has been abandoned.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.is_lost(),

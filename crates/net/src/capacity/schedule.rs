@@ -1,9 +1,9 @@
 //! Rate, delay and loss that change in steps: at listed times, or drawn at fixed intervals.
 //!
-//! A transmission continues across a change of rate, at the new rate. The delay is taken at the end of the
-//! transmission, the loss probability at the arrival. Differs: a packet that would overtake because of a shorter
-//! delay is delivered together with its predecessor (dummynet keeps the order, netem does not). Deliberate overtaking
-//! is the task of `reorder`.
+//! A transmission in progress continues at the new rate when the rate changes. A packet gets the delay in effect when
+//! its transmission ends, and the loss probability in effect when it arrives. Differs: a packet that would overtake
+//! its predecessor because the delay has decreased is delivered together with it (dummynet keeps the order, netem
+//! does not). Use `reorder` for deliberate reordering.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl ScheduleParams {
         }
     }
 
-    /// Return the steps of a link with this rate and delay, complete and starting at zero.
+    /// Return the steps for a link of this rate and delay, with no value missing and the first step at zero.
     fn laid(&self, rate: Rate, delay: Span) -> Vec<Laid> {
         let mut all = vec![Laid { at: Span::ZERO, rate, delay, loss: 0.0 }];
         for step in &self.steps {
@@ -111,7 +111,7 @@ enum Source {
     Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
 }
 
-/// Maximum number of phases that one packet may cross. Beyond it the schedule is abandoned: no further change
+/// Maximum number of phases that one packet may cross. Beyond that the schedule is abandoned: no further change
 /// applies, and the run is reported as void at its end.
 pub const MOST_PHASES: u32 = 1 << 26;
 
@@ -119,8 +119,7 @@ pub const MOST_PHASES: u32 = 1 << 26;
 pub(crate) struct Schedule {
     /// Phase of the latest arrival.
     here: Walk,
-    /// Phase at the end of the last transmission. Stored because walking through the same phases again could take any
-    /// number of steps.
+    /// Phase at the end of the last transmission. Stored because finding it again could take any number of steps.
     there: Walk,
     stream: Stream,
     last_delivery: Time,
@@ -146,7 +145,7 @@ impl Schedule {
         delay: Span,
         stream: impl Fn(&str) -> Stream,
     ) -> Schedule {
-        // one stream per quantity, so that another distribution does not change the values of the others
+        // one stream per quantity, so that changing one distribution does not affect the values of the others
         let own = |d: &Option<Distribution>, part| d.clone().map(|d| (d, stream(part)));
         let drawn = [own(&params.rate, "rate"), own(&params.delay, "delay"), own(&params.loss, "loss_share")];
         Schedule::of(Source::Random { every: params.every, rate, delay, drawn }, stream)
@@ -170,7 +169,7 @@ impl Schedule {
         Rate(self.here.phase.rate.0.max(1))
     }
 
-    /// Return the end of a transmission that begins at `start`; `Time::NEVER` if the rate stays zero.
+    /// Return the end of a transmission that begins at `start`; `Time::NEVER` if the rate remains zero.
     pub(crate) fn transmit(&mut self, start: Time, bytes: u32) -> Time {
         let walk = &mut self.there;
         let (mut at, mut bit_ns) = (start, bytes as u128 * 8_000_000_000);
@@ -196,13 +195,13 @@ impl Schedule {
         Time::NEVER
     }
 
-    /// Return the arrival at the far end of the packet transmitted last, whose transmission ends at `end`.
+    /// Return the arrival time at the far end of the last packet transmitted, whose transmission ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         self.last_delivery = self.last_delivery.max(end + self.there.phase.delay);
         self.last_delivery
     }
 
-    /// Whether the schedule was abandoned.
+    /// Whether the schedule has been abandoned.
     pub(crate) fn is_lost(&self) -> bool {
         self.here.lost || self.there.lost
     }
@@ -303,8 +302,8 @@ mod tests {
 
     #[test]
     fn a_transmission_goes_on_at_the_new_rate_and_order_is_kept() {
-        // At 12 Mb/s a packet takes 1 ms. In the second link the rate is 1 Mb/s from 2.5 ms on, and the delay drops
-        // from 20 ms to zero.
+        // At 12 Mb/s a packet takes 1 ms. On the second link, the rate becomes 1 Mb/s and the delay drops from 20 ms
+        // to zero at 2.5 ms.
         let mut link = link(&[step(0, 12, 20, 0.0), step(3, 12, 20, 0.0)], None);
         let packet = Packet { bytes: 1500, ..Packet::default() };
         for _ in 0..3 {
@@ -404,7 +403,7 @@ mod tests {
                 t += gap;
                 let packet = Packet { bytes, ..Packet::default() };
                 prop_assert_eq!(a.offer(Time(t), packet), b.offer(Time(t), packet));
-                // a transmission split by a change may end a nanosecond earlier or later because of rounding
+                // because of rounding, a transmission split by a change may end a nanosecond earlier or later
                 prop_assert!(a.next_event().0.abs_diff(b.next_event().0) <= 2);
             }
         }

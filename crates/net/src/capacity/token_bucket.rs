@@ -1,23 +1,25 @@
 //! Token-bucket shaper: Linux TBF. Tokens arrive at the link's rate, up to `burst`. A packet is sent at once if there
 //! are enough tokens, otherwise as soon as they have arrived.
 //!
-//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet larger than its bucket, or
+//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), paraphrased. Differs: TBF drops a packet larger than its bucket, or
 //! splits it if it has several segments. Here such a packet is sent once the bucket is full, and the next one waits
-//! for the tokens taken in excess. Tokens are exact; TBF counts them in units of 64 ns.
+//! until the deficit is made up. Tokens are exact; TBF counts them in units of 64 ns.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Rate, Span, Time};
 
 table! {
-    /// A token bucket as Linux TBF has it (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst` bytes leave at once.
-    /// The link's `rate` fills the bucket, which is full at the start. The limit of TBF is that of the link's queue.
+    /// A token bucket like that of Linux TBF (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst`
+    /// bytes are sent at once.
+    /// The link's `rate` fills the bucket, which is full at the start. The limit of the link's queue takes the place of
+    /// TBF's limit.
     pub struct TokenBucketParams "token-bucket" {
         /// Size of the bucket.
         burst: u64 = Takes::Size(1, 1 << 40);
     }
 }
 
-/// Amount of tokens in bit x ns/s, so that a nanosecond adds an integer (the rate).
+/// Tokens in bit x ns/s, so that a nanosecond adds an integer (the rate).
 type Tokens = i128;
 
 #[derive(Clone)]
@@ -26,7 +28,7 @@ pub(crate) struct TokenBucket {
     delay: Span,
     most: Tokens,
     tokens: Tokens,
-    /// Time for which `tokens` is valid.
+    /// Time of the last update of `tokens`.
     at: Time,
 }
 
@@ -36,12 +38,12 @@ impl TokenBucket {
         TokenBucket { rate, delay, most, tokens: most, at: Time::ZERO }
     }
 
-    /// Transmission time of a packet when no tokens are saved.
+    /// Transmission time of a packet when the bucket is empty.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }
 
-    /// Send a packet that may be sent from `earliest` on. Returns its departure.
+    /// Send a packet no earlier than `earliest`. Returns its departure time.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         let (rate, size) = (self.rate.0 as Tokens, tokens(bytes as u64));
         let now = earliest.max(self.at);
@@ -52,7 +54,7 @@ impl TokenBucket {
         self.at
     }
 
-    /// Arrival at the far end of a packet that departs at `end`.
+    /// Arrival time at the far end of a packet that departs at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         end + self.delay
     }
@@ -96,7 +98,7 @@ mod tests {
         let offers = [(0, 1000); 6];
         let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
         assert_eq!(found, [0, 0, 0, 1_000_000, 2_000_000, 3_000_000]);
-        // a pause of 2 ms saves tokens for two packets
+        // a 2 ms pause accumulates tokens for two packets
         let offers =
             [(0, 1000), (0, 1000), (0, 1000), (2_000_000, 1000), (2_000_000, 1000), (2_000_000, 1000)];
         let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
@@ -130,7 +132,7 @@ mod tests {
             let found = departures(&mut link(burst, Rate(kbit * 1000), QueueConfig::UNLIMITED), &offers);
             let rate = kbit as i128 * 1000;
             for to in 0..offers.len() {
-                // the minimum slack, in bit x ns/s, over all windows that end with this packet
+                // minimum slack over all windows that end with this packet, in bit x ns/s
                 let mut sum = 0;
                 let room = (0..=to).rev().map(|from| {
                     sum += tokens(offers[from].1 as u64);

@@ -1,12 +1,12 @@
-//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file is a millisecond in which
-//! the bytes of one packet may be sent. The trace repeats; its last time stamp is the period.
+//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file names a millisecond in
+//! which the bytes of one packet may be sent. The trace repeats; its last time stamp is the period.
 //!
 //! Rules: an opportunity without a waiting packet is lost. A packet smaller than an opportunity leaves the rest to
-//! the packets that wait behind it; a larger one takes several opportunities. Packets that arrive at the instant of
-//! an opportunity can use it.
+//! the packets queued behind it; a larger one takes several opportunities. Packets that arrive at the instant of an
+//! opportunity can use it.
 //!
 //! Differs: by default an opportunity is 1500 bytes as counted by the link; Mahimahi's 1504 is the same packet with
-//! the header of its tunnel.
+//! Mahimahi's tunnel header.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ table! {
     /// A Mahimahi trace, replayed exactly and in a loop.
     /// The link must not have a `rate`.
     pub struct MahimahiParams "mahimahi" {
-        /// File with the trace; each line gives a millisecond at which one packet may leave. The path is relative to
+        /// File with the trace; each line gives a millisecond at which one packet may be sent. The path is relative to
         /// the scenario file.
         file: Opportunities = Takes::Trace;
-        /// Bytes that may leave at each of these times, framing included.
+        /// Bytes that may be sent at each of these times, including framing.
         opportunity: u32 = SIZE, 1500;
     }
     rules |mahimahi, rules| {
@@ -32,7 +32,7 @@ table! {
     }
 }
 
-/// Number of packets that may be sent in each millisecond of a trace, first and last included.
+/// Number of packets that may be sent in each millisecond of a trace, from zero to its period inclusive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities(pub Arc<[u32]>);
 
@@ -48,11 +48,11 @@ impl Described for Opportunities {
     }
 }
 
-/// Length of the longest trace accepted, ms.
+/// Maximum length of a trace, ms.
 const LONGEST_MS: u32 = 3_600_000;
 
 /// Parse the contents of a file. Returns the opportunities in each millisecond, from 0 to the last one listed, or the
-/// number of the refused line.
+/// number of the invalid line.
 pub fn read_trace(data: &[u8]) -> Result<Arc<[u32]>, (usize, Refusal)> {
     const LINE: &str = "a whole number of milliseconds in each line";
     if data.iter().all(u8::is_ascii_whitespace) {
@@ -125,8 +125,8 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Build a trace from the number of opportunities in each millisecond, first and last included, and the bytes of
-    /// one opportunity. `None` if the period is zero or there are no opportunities.
+    /// Build a trace from the number of opportunities in each millisecond, from zero to the period inclusive, and the
+    /// bytes per opportunity. `None` if the period is zero or there are no opportunities.
     fn new(counts: &[u32], bytes: u32) -> Option<Trace> {
         let (&last, head) = counts.split_last()?;
         let &first = head.first()?;
@@ -187,7 +187,7 @@ impl Trace {
     }
 }
 
-/// Position of the transmitter in the trace.
+/// Transmitter's position in the trace.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     /// Millisecond of the current opportunity.
@@ -199,7 +199,7 @@ struct Cursor {
     used: u64,
 }
 
-/// State of a trace that is being replayed.
+/// State of a trace replay.
 #[derive(Clone)]
 pub(crate) struct Replay {
     trace: Trace,
@@ -218,13 +218,12 @@ impl Replay {
         Span(self.trace.period().0 / self.trace.total)
     }
 
-    /// Return the first opportunity for a packet that may be sent from `earliest` on.
+    /// Return the first opportunity for a packet that may be sent no earlier than `earliest`.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.take(earliest, 1).1
     }
 
-    /// Transmit a packet that may be sent from `earliest` on. Returns the times of the first and the last opportunity
-    /// it uses.
+    /// Transmit a packet no earlier than `earliest`. Returns the times of the first and the last opportunity it uses.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         let (cursor, start) = self.take(earliest, bytes);
         self.cursor = cursor;
@@ -269,7 +268,7 @@ mod tests {
     use ackclock_core::Packet;
     use proptest::prelude::*;
 
-    /// Times of all opportunities, straight from the lines of a file.
+    /// Times of all opportunities, read straight from the lines of a file.
     fn opportunities(lines: &[u64]) -> impl Iterator<Item = u64> + '_ {
         let period = *lines.last().expect("a line");
         (0..).flat_map(move |cycle| lines.iter().map(move |t| cycle * period + t))
@@ -309,7 +308,7 @@ mod tests {
             codel in any::<bool>(),
         ) {
             let queue = match codel {
-                // a target that is never exceeded, for a queue that holds its packets
+                // never exceeds its target, so it only holds packets
                 true => QueueConfig::Codel(CodelParams {
                     limit: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false, ce_threshold: None }),
                 false => QueueConfig::UNLIMITED,
@@ -353,7 +352,7 @@ mod tests {
             let end = expected.last().expect("something was sent").0 - 7 * MS;
             let c = link.counters(Time(end + 7 * MS));
             prop_assert_eq!(c.opportunities_used, used);
-            // all opportunities of the last millisecond count, including those after the last packet
+            // all opportunities in the last millisecond count, including those after the last packet
             let last = opportunities(&lines).take_while(|&t| t <= end / MS + 7).count() as u64;
             prop_assert_eq!(c.opportunities, last);
             prop_assert!(elapsed <= last);
@@ -363,7 +362,7 @@ mod tests {
     #[test]
     fn a_full_queue_gets_every_opportunity_from_1_to_1000_mbit() {
         for mbit in [1u64, 12, 1000] {
-            // rate in Mbit/s as packets of 12000 bits, in a file over 600 ms
+            // rate in Mbit/s, as a 600 ms file of 12,000-bit packets
             let lines: Vec<u64> = (1..=50 * mbit).map(|i| (i * 12).div_ceil(mbit)).collect();
             assert_eq!(lines.last(), Some(&600));
             let mut link = link(&lines, QueueConfig::UNLIMITED);

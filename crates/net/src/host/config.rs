@@ -1,4 +1,4 @@
-//! Configuration of a host: as described in a scenario, and as used by the host.
+//! Host configuration: as described in a scenario, and as used by the host.
 
 use ackclock_core::schema::{Rules, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
 use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};
@@ -10,30 +10,30 @@ use super::gro::GroConfig;
 use super::nic::Batching;
 
 table! {
-    /// A host that groups of flows name. A host that is not described is perfect.
+    /// A host to which groups of flows refer by name. A host that is not described is perfect.
     ///
     /// All senders and receivers that name the same host stall together and share its cores and its NIC.
     pub struct HostParams "host" {
         /// Name by which groups of flows refer to the host.
         name: String = Takes::Text;
-        /// One machine for all flows that name it; if false, one machine per flow.
+        /// One machine for all flows that name the host; if false, one machine per flow.
         shared: bool = FLAG, true;
         /// Sets several of these keys at once. Keys that you also give take precedence.
         preset: Option<Preset> = Preset::TAKES;
-        /// When the host loses its processor. In the meantime it receives and sends nothing, and no timer fires.
-        /// Default: never.
+        /// Periods during which the host has no processor: it receives and sends nothing, and no timer fires. Default:
+        /// none.
         gate: Option<GateConfig> = Takes::OneOf(GateConfig::FAMILY);
         /// The gate stops only sending and timers, as when the sending thread is delayed but the receiving thread is
         /// not.
         receives_on: bool = FLAG, false;
-        /// This machine also emulates the network. While the gate is closed the links stand still; when it opens,
-        /// packets that are overdue leave at once.
+        /// This machine also emulates the network. While the gate is closed, the links transmit nothing; when it opens,
+        /// overdue packets are sent at once.
         emulates_links: bool = FLAG, false;
         /// Number of cores. If there are more processes, they take turns. Default: as many cores as needed.
         cores: Option<u32> = Takes::Whole(1, 1024);
         /// Maximum time for which a process runs while others wait for its core.
         slice: Span = DURATION, Span::from_ms(3);
-        /// A sender of datagrams never yields its core voluntarily while it is open (busy waiting). Default: the
+        /// A sender of datagrams never yields its core voluntarily while its flow is open (busy waiting). Default: the
         /// preset's value, or false.
         busy_wait: Option<bool> = FLAG;
         /// CPU time that a process needs for each packet it sends.
@@ -60,22 +60,22 @@ table! {
         /// Rate of the host's own network device, in front of the network. Default: infinite; without `queue`, the host
         /// has no device.
         line_rate: Option<Rate> = RATE;
-        /// Queueing discipline of this device. TCP limits how much it leaves there (TCP small queues). Default with a
-        /// device: first in, first out, up to 1000 packets.
+        /// Queueing discipline of this device. TCP limits the data that it queues there (TCP small queues). Default
+        /// with a device: first in, first out, up to 1000 packets.
         queue: Option<DisciplineConfig> = DisciplineConfig::TAKES;
-        /// Minimum time between two batches of departing packets; the packets of a batch leave back to back. Default:
-        /// each packet leaves at once.
+        /// Minimum time between two batches of outgoing packets; the packets of a batch are sent back to back. Default:
+        /// each packet is sent at once.
         transmit_interval: Option<Span> = DURATION;
-        /// Number of packets that the host collects before they leave together.
+        /// Number of packets that the host collects before it sends them together.
         batch: u32 = COUNT, 1;
         /// Maximum time for which the oldest packet waits for the batch to fill.
         batch_flush: Span = DURATION, Span::from_ms(1);
-        /// Period of the clock that wakes paced senders. Default: they wake exactly on time.
+        /// Period of the clock that wakes paced senders. Default: senders wake exactly on time.
         tick: Option<Span> = DURATION;
-        /// How much of the time that a paced sender is late, beyond a tick, it makes up for by packets sent back to
-        /// back: none, at most `burst` packets, or all.
+        /// Part of a paced sender's delay beyond one tick that it makes up for with packets sent back to back: none, at
+        /// most `burst` packets, or all.
         catch_up: Repaid = Repaid::TAKES, Repaid::None;
-        /// With `catch_up = "burst"`: maximum number of such packets.
+        /// With `catch_up = "burst"`: maximum number of packets sent back to back.
         burst: u32 = COUNT, BURST;
     }
     rules HostParams::judge
@@ -142,7 +142,7 @@ pub struct HostConfig {
     pub gate: Option<TimesParams>,
     /// Whether the gate stops only sending and timers, so that incoming packets are still received.
     pub receives_on: bool,
-    /// Whether the network's links stand still while the gate is closed, because this machine emulates them.
+    /// Whether the network's links pause while the gate is closed, because this machine emulates them.
     pub emulates_links: bool,
     /// Processor; `None` = as many cores as needed, and no cost per packet.
     pub cpu: Option<CpuConfig>,
@@ -150,7 +150,7 @@ pub struct HostConfig {
     pub receive: Batching,
     /// Batching from the processes to the line.
     pub transmit: Batching,
-    /// Whether the NIC splits packets of several segments.
+    /// Whether the NIC splits multi-segment packets.
     pub cuts: bool,
     /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<DeviceConfig>,
@@ -159,7 +159,7 @@ pub struct HostConfig {
 }
 
 impl HostParams {
-    /// Refuse combinations of keys that contradict each other or have no effect.
+    /// Reject keys that contradict each other or have no effect.
     fn judge(&self, rules: &mut Rules) {
         if let (Some(_), Some(rate)) = (self.receive_interval, self.interrupt_rate) {
             rules.refuse_as(
@@ -203,7 +203,7 @@ impl HostParams {
         self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
     }
 
-    /// Whether the host's NIC splits packets of several segments.
+    /// Whether the host's NIC splits multi-segment packets.
     pub fn cuts(&self) -> bool {
         self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern))
     }

@@ -1,5 +1,5 @@
-//! The processor: processes on a number of cores. A process with work runs as soon as a core is free. If there are
-//! more such processes than cores, they take turns of one slice each, round robin.
+//! The processor: processes that run on a number of cores. A process with work runs as soon as a core is free. If
+//! more processes have work than there are cores, they take turns of one slice each, round robin.
 //!
 //! A process that busy-waits (PCC's sender spins on the cycle counter) always has work. Differs: Linux's fair
 //! scheduler lets a process that wakes up preempt one that has run for longer; here it queues behind the others.
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// Configuration of the processor: cores, slices, and CPU time per packet.
+/// Processor configuration: cores, slices, and CPU time per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
     /// Number of cores; 0 = one per process.
@@ -29,7 +29,7 @@ struct Core {
     slice_end: Time,
 }
 
-/// Scheduler of a host that may have fewer cores than processes. Processes are identified by numbers.
+/// Scheduler for a host that may have fewer cores than processes. Processes are identified by number.
 #[derive(Clone)]
 pub(crate) struct Cpu {
     slice: Span,
@@ -47,7 +47,7 @@ impl Cpu {
         Cpu { slice, cores, queue: VecDeque::new(), waited: Span::ZERO, due: Time::NEVER }
     }
 
-    /// Give work to `process`. Returns whether the process runs; otherwise it waits for its turn.
+    /// Give work to `process`. Returns whether it runs at once; otherwise it waits for its turn.
     pub(crate) fn wake(&mut self, now: Time, process: u32) -> bool {
         if self.cores.iter().flatten().any(|core| core.process == process) {
             return true;
@@ -64,8 +64,8 @@ impl Cpu {
         false
     }
 
-    /// Release the core of `process`, which has no more work or has ended. Returns the process that runs in its
-    /// place, if any.
+    /// Release the core of `process`, which has no more work or has ended. Returns the process that gets the core
+    /// next, if any.
     pub(crate) fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.queue.retain(|&(waiting, _)| waiting != process);
         let at = self.cores.iter().position(|core| core.is_some_and(|c| c.process == process))?;
@@ -124,7 +124,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Share of the time for which each of `n` busy processes runs on `cores`.
+    /// Fraction of the time for which each of `n` busy processes runs on `cores`.
     fn shares(n: u32, cores: u32) -> Vec<f64> {
         let mut cpu = Cpu::new(cores, Span::from_ms(3));
         for process in 0..n {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(cpu.due(), Time(3 * MS));
         assert_eq!(cpu.rotate(Time(3 * MS)), Some(8));
         assert_eq!(cpu.rotate(Time(3 * MS)), None, "one slice ends at a time");
-        // done after 100 us: the core returns to the other process
+        // done after 100 us, so the core returns to the other process
         assert_eq!(cpu.release(Time(3 * MS + 100_000), 8), Some(7));
         assert_eq!(cpu.due(), Time::NEVER);
         assert_eq!(cpu.waited(Time(4 * MS)), Span(2 * MS + 100_000));

@@ -1,5 +1,5 @@
-//! Visible noise of a run, whatever its cause: how evenly a flow's data is sent, and how long its bursts are.
-//! Computed from running integer sums, at a few instructions per packet.
+//! Departure noise of a run, whatever its cause: how evenly a flow's data is sent, and how long its bursts are.
+//! Computed from running integer sums, at a cost of a few instructions per packet.
 
 use ackclock_core::{Rate, Span, Time};
 
@@ -7,21 +7,21 @@ use ackclock_core::{Rate, Span, Time};
 #[derive(Clone, Debug)]
 pub struct Departures {
     line: Rate,
-    /// Size of the last packet, and its transmission time.
+    /// Size and transmission time of the last packet.
     tx: (u32, Span),
     first: Time,
     last: Time,
     packets: u64,
     /// Sum of the squared gaps, ns^2.
     squares: u128,
-    /// Time at which the line would have sent all packets so far.
+    /// Time by which the line would have sent all packets so far.
     line_free: Time,
     burst: u32,
     largest_burst: u32,
 }
 
 impl Departures {
-    /// Return a record without departures. `line` is the rate of the first link.
+    /// Return an empty record. `line` is the rate of the first link.
     pub fn new(line: Rate) -> Departures {
         Departures {
             line,
@@ -67,8 +67,8 @@ impl Departures {
         libm::sqrt(variance.max(0.0)) / mean
     }
 
-    /// Maximum number of packets sent back to back: each was sent no later than the line had transmitted the previous
-    /// one.
+    /// Maximum number of packets sent back to back: each was sent by the time the line had finished transmitting the
+    /// previous one.
     pub fn largest_burst(&self) -> u32 {
         self.largest_burst
     }
@@ -97,8 +97,8 @@ mod tests {
         let batches = departures(&[0, 0, 0, 300]);
         assert!((batches.variation() - std::f64::consts::SQRT_2).abs() < 1e-12);
         assert_eq!(batches.largest_burst(), 3);
-        // the second packet is sent while the line still transmits the first, the third just as the second has been
-        // transmitted
+        // the second packet is sent while the line is still transmitting the first, the third just when the second
+        // has been transmitted
         assert_eq!(departures(&[0, 5, 24, 40]).largest_burst(), 3);
         assert!(departures(&[5]).variation().is_nan() && departures(&[5, 5, 5]).variation().is_nan());
         assert_eq!(departures(&[]).largest_burst(), 0);

@@ -1,9 +1,9 @@
 //! A host's own device: a queueing discipline and the line behind it. TCP's packets wait here, and TCP is notified
 //! when they stop waiting (small queues).
 //!
-//! A packet of several segments waits whole and is split at its transmission, if the NIC splits packets. It stops
-//! waiting when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission
-//! ends, one packet later.
+//! A multi-segment packet is queued whole and split at its transmission, if the NIC splits packets. It stops waiting
+//! when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission ends,
+//! one packet later.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::transmitter::Transmitter;
 
 table! {
     /// Linux pfifo: first in, first out.
-    /// When the queue is full it refuses packets. TCP reacts to a refusal as to a congestion mark.
+    /// A full queue refuses packets. TCP reacts to a refusal as to a congestion mark.
     pub struct FifoParams "fifo" {
         /// Maximum number of packets. A packet of several segments counts once.
         limit: u32 = COUNT, 1000;
@@ -32,9 +32,9 @@ family! {
 }
 
 impl DisciplineConfig {
-    /// Values of a key that takes a discipline.
+    /// Values of a key that selects a discipline.
     pub const TAKES: Takes = Takes::OneOf(DisciplineConfig::FAMILY);
-    /// Return the matching queueing discipline of the kernel.
+    /// Return the kernel's matching queueing discipline.
     pub fn qdisc(&self) -> Qdisc {
         match self {
             DisciplineConfig::Fifo(params) => {
@@ -48,21 +48,21 @@ impl DisciplineConfig {
     pub const USUAL: DisciplineConfig = DisciplineConfig::Fifo(FifoParams { limit: 1000 });
 }
 
-/// Configuration of a host's device.
+/// Device configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
     /// Queueing discipline for packets that wait for the line.
     pub queue: DisciplineConfig,
-    /// Rate of the line.
+    /// Line rate.
     pub rate: Rate,
-    /// Whether packets of several segments are split into segments.
+    /// Whether multi-segment packets are split into segments.
     pub cuts: bool,
 }
 
-/// Counters of a device.
+/// Device counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSums {
-    /// Packets sent; a packet that the NIC splits counts as its segments.
+    /// Packets sent; a packet that the NIC splits counts once per segment.
     pub sent: u64,
     /// Packets whose transmission has started, each counted once.
     pub taken: u64,
@@ -72,7 +72,7 @@ pub struct DeviceSums {
     pub marked: u64,
     /// Maximum number of waiting packets.
     pub most: u32,
-    /// Total waiting time of all packets, ns.
+    /// Total waiting time over all packets, ns.
     pub waited: u128,
 }
 
@@ -112,10 +112,10 @@ struct Sent {
     packet: Packet,
 }
 
-/// Notice that a packet of an end has stopped waiting.
+/// Notice that one of an end's packets has stopped waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
-    /// Connection of the packet.
+    /// Connection to which the packet belongs.
     pub conn: u32,
     /// Whether the packet travels in the direction of the data.
     pub forward: bool,
@@ -129,7 +129,7 @@ enum Discipline {
     Fq(Box<Fq>),
 }
 
-/// State of a device.
+/// Device state.
 #[derive(Clone)]
 pub struct Device {
     discipline: Discipline,
@@ -168,7 +168,7 @@ impl Device {
         matches!(self.discipline, Discipline::Fq(_))
     }
 
-    /// Whether the device would accept a packet of this end that is due at `due`.
+    /// Whether the device would accept a packet from this end that is due at `due`.
     pub fn takes(&self, now: Time, end: u64, due: Time) -> bool {
         match &self.discipline {
             Discipline::Fifo(limit, waiting) => (waiting.len() as u32) < *limit,
@@ -176,8 +176,8 @@ impl Device {
         }
     }
 
-    /// Hand down a packet of an end, to be sent no earlier than `due`. `smss` is the payload of its full segments.
-    /// Returns false if the packet is refused.
+    /// Queue a packet from an end, to be sent no earlier than `due`. `smss` is the payload of a full segment. Returns
+    /// false if the packet is refused.
     pub fn push(&mut self, now: Time, end: u64, packet: Packet, smss: u32, due: Option<Time>) -> bool {
         let queued = Queued { packet, due, to_send: now, since: now, end, smss };
         let taken = match &mut self.discipline {
@@ -201,7 +201,7 @@ impl Device {
         self.sums.refused += packets as u64;
     }
 
-    /// Time at which the owner has to call next, if it is earlier than the last one returned.
+    /// Time of the owner's next call, if it is earlier than the last one returned.
     pub fn arm(&mut self, now: Time) -> Option<Time> {
         let next = match self.gone.is_empty() {
             false => now,
@@ -214,7 +214,7 @@ impl Device {
         sooner.then_some(self.armed)
     }
 
-    /// Serve the device at the time for which it was armed. Returns false if that time is not `now`.
+    /// Serve the device at the time it was armed for. Returns false if that time is not `now`.
     pub fn begin(&mut self, now: Time) -> bool {
         let called = self.armed == now;
         if called {
@@ -224,8 +224,7 @@ impl Device {
         called
     }
 
-    /// Return a packet whose transmission has ended by `now`: start of the transmission, its end of the connection,
-    /// and the packet.
+    /// Return a packet whose transmission has ended by `now`: transmission start, sending end, and packet.
     pub fn take_sent(&mut self, now: Time) -> Option<(Time, u64, Packet)> {
         let over = self.line.front().is_some_and(|sent| sent.over <= now);
         over.then(|| self.line.pop_front().map(|sent| (sent.start, sent.end, sent.packet)))?
@@ -297,7 +296,7 @@ fn segments(packet: &Packet, smss: u32) -> impl Iterator<Item = Packet> {
     let packet = *packet;
     let Header::Tcp(whole) = packet.header else { unreachable!("invariant: asked of TCP only") };
     let n = packet.segments();
-    let charged = packet.bytes - whole.len; // headers of all segments
+    let charged = packet.bytes - whole.len; // headers of every segment
     (0..n).map(move |i| {
         let mut seg = whole;
         seg.seq += (i * smss) as u64;

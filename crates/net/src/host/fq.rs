@@ -25,8 +25,8 @@ use super::device::Queued;
 use crate::qdisc::{us, Qdisc};
 
 table! {
-    /// Linux fq: a queue for each connection, served in turn, that holds packets until they are due.
-    /// TCP therefore paces with every controller, at its pacing rate, and leaves it to fq to delay the packets.
+    /// Linux fq: one queue per connection, served in turn; packets wait until they are due.
+    /// With fq, TCP paces with every controller, at its pacing rate, and fq delays the packets.
     pub struct FqParams "fq" {
         /// Maximum number of packets in all queues.
         limit: u32 = COUNT, 10_000;
@@ -40,17 +40,17 @@ table! {
         refill_delay: Span = DURATION, Span::from_ms(40);
         /// Maximum rate of a connection, whatever its pacing rate. Default: no maximum.
         max_rate: Option<Rate> = RATE;
-        /// For datagrams limited by `max_rate`: at or below this rate each packet is paced by itself, above it a
-        /// quantum at a time.
+        /// For datagrams limited by `max_rate`: rate up to which each packet is paced individually. Above it, packets
+        /// are paced in units of a quantum.
         low_rate_threshold: Rate = RATE, Rate(550_000);
-        /// How far ahead a packet may be due. A packet due later than that is dropped, or its time is moved to the
+        /// Maximum time until a packet is due. A packet due later is dropped, or its departure time is moved to the
         /// horizon.
         horizon: Span = DURATION, Span::from_secs(10);
         /// Drop packets beyond the horizon; if false, they are sent at the horizon.
         horizon_drop: bool = FLAG, true;
-        /// An ECN-capable packet that leaves this much later than it was due is marked. Default: none is marked.
+        /// Delay after the departure time beyond which an ECN-capable packet is marked. Default: no packet is marked.
         ce_threshold: Option<Span> = DURATION;
-        /// How late the timer may fire, so that it can release several packets at once.
+        /// Maximum delay of the timer, which lets it release several packets at once.
         timer_slack: Span = Takes::Duration(0), Span::from_us(10);
     }
 }
@@ -79,16 +79,16 @@ impl FqParams {
 const GC_AGE: Span = Span::from_secs(3);
 /// Maximum number of packets on the fast path while flows are throttled.
 const FAST_PATH: usize = 8;
-/// Maximum time that a packet occupies at a low `max_rate`.
+/// Maximum transmission time charged for a packet at a low `max_rate`.
 const LONGEST: Span = Span::from_secs(1);
 
 /// Index of a flow in `flows`.
 type FlowAt = u32;
 
-/// State of a flow.
+/// Flow state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In no list, since this time.
+    /// In no list since this time.
     Detached(Time),
     /// In the list of new or of old flows.
     Listed,
@@ -105,21 +105,21 @@ struct Flow {
     time_next_packet: Time,
 }
 
-/// State of the discipline.
+/// State of the queueing discipline.
 #[derive(Clone)]
 pub(crate) struct Fq {
     params: FqParams,
     internal: VecDeque<Queued>,
     flows: Vec<Flow>,
-    /// Free entries of `flows`.
+    /// Free entries in `flows`.
     free: Vec<FlowAt>,
     by_key: BTreeMap<u64, FlowAt>,
     new: VecDeque<FlowAt>,
     old: VecDeque<FlowAt>,
     delayed: BTreeSet<(Time, FlowAt)>,
-    /// Flows that became idle, oldest first. Some may be active again.
+    /// Idle flows, in the order in which they became idle. Some may have become active again.
     idle: VecDeque<(Time, FlowAt)>,
-    /// Number of packets, in total and without those on the fast path.
+    /// Number of packets: in total, and excluding those on the fast path.
     packets: u32,
     banded: u32,
     /// Number of flows with packets that are not throttled.
@@ -277,7 +277,7 @@ impl Fq {
         flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
     }
 
-    /// Earliest time at which a packet may be available: zero for at once, otherwise the watchdog's expiry.
+    /// Earliest time at which a packet may be available: zero if possibly at once, otherwise the watchdog's expiry.
     pub(crate) fn ready(&self) -> Time {
         match self.internal.is_empty() && self.eligible == 0 {
             true => self.watchdog,
@@ -322,7 +322,7 @@ impl Fq {
         }
     }
 
-    /// Return the flow of this key, created if absent.
+    /// Return the flow with this key, creating it if it is absent.
     fn flow(&mut self, now: Time, key: u64) -> FlowAt {
         if let Some(&at) = self.by_key.get(&key) {
             return at;
@@ -472,7 +472,7 @@ mod tests {
             }
             let last = *ends.iter().max().unwrap();
             let (mut next, mut bytes, mut now) = (vec![0u32; sizes.len()], vec![0u32; sizes.len()], Time(0));
-            // from `last` on all flows are eligible
+            // all flows are eligible from `last` on
             while q.len() > 0 {
                 match q.dequeue(now) {
                     None => {

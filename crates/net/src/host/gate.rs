@@ -2,8 +2,8 @@
 //! gate is closed, the host neither receives nor sends, and its timers do not fire. Pending work is done when the
 //! gate opens.
 //!
-//! On-times and off-times are drawn alternately. The first on-time is cut at a random point, so that hosts with fixed
-//! times are not synchronised.
+//! On-times and off-times alternate, each drawn at random. The first on-time is cut short at a random point, so that
+//! hosts with fixed times are not synchronised.
 
 use ackclock_core::schema::{Takes, Unit};
 use ackclock_core::{family, table, Distribution, Span, Stream, Time};
@@ -37,7 +37,7 @@ table! {
 }
 
 family! {
-    /// When the processor is taken away.
+    /// Periods during which a host has no processor.
     pub enum GateConfig "gates" {
         Times(TimesParams),
         Xen(XenParams),
@@ -61,7 +61,7 @@ impl GateConfig {
     }
 }
 
-/// State of a gate. Must be queried with non-decreasing times.
+/// Gate state. Must be queried with non-decreasing times.
 #[derive(Clone)]
 pub(crate) struct Gate {
     config: TimesParams,
@@ -101,7 +101,7 @@ impl Gate {
         (!self.open).then_some(self.until)
     }
 
-    /// Total time closed up to `now`, number of stalls, and the longest of them.
+    /// Total time closed up to `now`, number of stalls, and length of the longest one.
     pub(crate) fn stalled(&mut self, now: Time) -> (Span, u64, Span) {
         let to_come = self.closed_until(now).map_or(Span::ZERO, |until| until - now);
         (self.stalled.saturating_sub(to_come), self.stalls, self.longest)
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn shares_are_those_of_the_means() {
         let ms = |ms: f64| Distribution::Constant { value: ms * 1e-3 };
-        // Xen's credit scheduler: on for one to three ticks of 10 ms, off for the slice of a competitor, 30 ms
+        // Xen's credit scheduler: on for one to three 10 ms ticks, off for a competitor's 30 ms slice
         let xen = Distribution::Choice { values: vec![0.01, 0.02, 0.03] };
         let end = Time(1_000_000_000_000);
         for (on, off, share) in [

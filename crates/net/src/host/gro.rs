@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Flags, Header, Packet, Segment, Span, Time};
 
-/// Settings of generic receive offload.
+/// Settings of generic receive offload (GRO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroConfig {
     /// Time from a poll to the next one that the kernel schedules without an interrupt; zero = none (Linux

@@ -47,7 +47,7 @@ pub enum Direction {
     Out,
 }
 
-/// When a process may do its work.
+/// Time at which a process may do its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permit {
     /// At once.
@@ -58,7 +58,7 @@ pub enum Permit {
     InTurn,
 }
 
-/// Measurements of a host.
+/// Host measurements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostSums {
     /// Total time without the processor.
@@ -73,12 +73,12 @@ pub struct HostSums {
     pub interrupts: RingSums,
     /// Batches of departing packets.
     pub batches: RingSums,
-    /// Counters of the host's own device.
+    /// Device counters.
     pub device: DeviceSums,
 }
 
-/// State of a host. Processes are identified by numbers; the owner of the host asks for a permit before each step of
-/// a process.
+/// State of a host. Processes are identified by number; the owner of the host must obtain a permit before each step
+/// of a process.
 #[derive(Clone)]
 pub struct Host {
     name: String,
@@ -120,7 +120,7 @@ impl Host {
         }
     }
 
-    /// Name of the host.
+    /// Host name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -130,13 +130,13 @@ impl Host {
         self.pacer
     }
 
-    /// Settings of the processor, with the costs of packets.
+    /// Processor settings, including the CPU time per packet.
     pub fn cpu(&self) -> &CpuConfig {
         &self.cpu
     }
 
-    /// Whether packets of several segments are split before they leave the host's processes. A device of the host
-    /// splits them itself.
+    /// Whether multi-segment packets are split before they leave the host's processes. A device of the host splits
+    /// them itself.
     pub fn cuts(&self) -> bool {
         self.cuts && self.device.is_none()
     }
@@ -159,7 +159,7 @@ impl Host {
         }
     }
 
-    /// Record that `process` has no work left or has ended. Returns the process that runs in its place, if any.
+    /// Record that `process` has no work left or has ended. Returns the process that replaces it on its core, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }
@@ -192,7 +192,7 @@ impl Host {
         self.rings[direction as usize].is_some()
     }
 
-    /// Give a packet to the NIC. Returns the time at which [`Host::hand_over`] must be called, if it has changed.
+    /// Hand a packet to the NIC. Returns the time at which [`Host::hand_over`] must be called, if it has changed.
     pub fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> Option<Time> {
         self.ring(direction).push(now, packet)
     }

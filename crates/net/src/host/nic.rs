@@ -16,7 +16,7 @@ use ackclock_core::{Packet, Span, Time};
 
 use super::gro::{Gro, GroConfig};
 
-/// Conditions for a hand-over of packets.
+/// Conditions under which packets are handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// Minimum time between two hand-overs; zero = none.
@@ -25,7 +25,7 @@ pub struct Batching {
     pub packets: u32,
     /// Maximum time for which the oldest packet waits for a full batch.
     pub flush: Span,
-    /// Settings of GRO; `None` = packets are not merged.
+    /// GRO settings; `None` = packets are not merged.
     pub gro: Option<GroConfig>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Ring {
     sums: RingSums,
 }
 
-/// Traffic of a ring.
+/// Ring traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSums {
     /// Hand-overs of at least one packet.
@@ -60,7 +60,7 @@ pub struct RingSums {
     pub packets: u64,
     /// Maximum number of packets in one hand-over.
     pub largest: u32,
-    /// Packets handed on; fewer than `packets` if the NIC merges.
+    /// Packets after merging; equal to `packets` if the NIC does not merge.
     pub merged: u64,
 }
 
@@ -80,7 +80,8 @@ impl Ring {
         })
     }
 
-    /// Add a packet. Returns the time at which the ring must be emptied, if it has changed; it replaces earlier ones.
+    /// Add a packet. Returns the time at which the ring must be emptied, if it has changed; it replaces any earlier
+    /// time.
     pub(crate) fn push(&mut self, now: Time, packet: Packet) -> Option<Time> {
         self.waiting.push_back(packet);
         let full = self.waiting.len() as u32 >= self.config.packets;
@@ -102,9 +103,9 @@ impl Ring {
         if self.due != now {
             return (0, None);
         }
-        // A packet that arrives in the same nanosecond as a poll belongs to that poll. Packets released by polls
-        // return at such times, and the packet's timer in the kernel was armed earlier, so it fires before that of
-        // the NIC.
+        // A packet that arrives in the same nanosecond as a poll belongs to that poll. Responses to packets that a
+        // poll has released arrive at such times. In the kernel, the timer that delivers such a packet was armed
+        // before the NIC's timer, so it fires first.
         if self.gro.is_some() && std::mem::replace(&mut self.settled, now) != now {
             return (0, Some(now));
         }
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Times of hand-overs, and the numbers of the packets in each.
+    /// Hand-over times, and the packet numbers in each hand-over.
     fn play(config: Batching, arrivals: &[u64]) -> Vec<(u64, Vec<u32>)> {
         let mut ring = Ring::new(config).expect("has an effect");
         let (mut due, mut out) = (Vec::<Time>::new(), Vec::new());

@@ -27,7 +27,7 @@ impl Ahead {
     const UNFIT: Ahead = Ahead { takes: false, passes: false };
     /// A departure is final once it is known, but packets must be offered in time.
     const PASSES: Ahead = Ahead { takes: false, passes: true };
-    /// Full permission: no dependence on the clock, no restart, and no departure that changes.
+    /// Full permission: the link does not depend on the clock, does not restart, and never changes a departure.
     const FIT: Ahead = Ahead { takes: true, passes: true };
 
     /// Return what a link with this configuration permits.
@@ -109,7 +109,7 @@ impl Feature for QueueConfig {
 }
 
 impl Feature for LossConfig {
-    /// Return no `takes`, because the random stream restarts where fetches begin.
+    /// Permission without `takes`, unless there is no loss: the random stream restarts when a fetch begins.
     fn ahead(&self) -> Ahead {
         if *self == LossConfig::NONE {
             return Ahead::FIT;
@@ -152,7 +152,7 @@ impl Feature for Reorder {}
 /// Packets may overtake one another if the link has no rate.
 impl Feature for NetemJitter {}
 
-/// A card's interrupts depend on all events of the link, including those of packets on the wire.
+/// The interrupts of a merging NIC depend on all events of the link, including those of packets on the wire.
 impl Feature for Merging {}
 
 #[cfg(test)]

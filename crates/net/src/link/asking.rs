@@ -25,8 +25,8 @@ impl Link {
     }
 }
 
-/// Draw whether the packet is duplicated, unless that draw has already saved it from loss, and ask the adversary.
-/// Returns whether the packet is lost.
+/// Decide at random whether the packet is duplicated, unless duplication has already been drawn and saved it from
+/// loss (`saved`), then ask the adversary. Returns whether the packet is lost.
 pub(super) fn ask(
     extras: &mut Extras,
     crowd: &mut Crowd,

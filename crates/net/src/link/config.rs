@@ -1,4 +1,4 @@
-//! Configuration of a link.
+//! Link configuration.
 
 use ackclock_core::schema::{Rules, Takes, DURATION_OR_ZERO, RATE};
 use ackclock_core::{table, Rate, Span};
@@ -27,27 +27,28 @@ table! {
         /// Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their
         /// order.
         jitter: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Jitter as Linux netem has it, around `delay`. Default: none.
+        /// Jitter of Linux netem, around `delay`. Default: none.
         netem_jitter: Option<NetemJitter> = Takes::Table(NetemJitter::TABLE);
         /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
-        /// Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival.
+        /// Probability that a packet is duplicated. The copy crosses the link separately and counts as an arrival.
         duplicate: f64 = Takes::Share, 0.0;
-        /// Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end.
+        /// Probability that a packet is corrupted: it is queued and transmitted like any other, and discarded at the
+        /// end of the link.
         corrupt: f64 = Takes::Share, 0.0;
-        /// How rate, delay and loss vary over time. Default: they are constant.
+        /// Variation of rate, delay and loss over time. Default: none.
         capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
         /// Jitter of a Wi-Fi link, in addition to `jitter`. Default: none.
         wifi: Option<WifiJitter> = Takes::Table(WifiJitter::TABLE);
         /// The link holds packets until the first of them has waited this long, then delivers them together. "0 s"
-        /// holds none.
+        /// turns this off.
         aggregate: Span = DURATION_OR_ZERO, Span::ZERO;
         /// A middlebox that changes the ECN field. Default: none.
         ecn_fault: Option<EcnFault> = Takes::Table(EcnFault::TABLE);
         /// Periods during which the link starts no transmission. Default: none.
         outage: Option<Outage> = Takes::Table(Outage::TABLE);
         /// ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only
-        /// the newest stays. 1 turns it off.
+        /// the newest is kept. 1 turns this off.
         thin_acks: u32 = Takes::Whole(1, 1000), 1;
         /// The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged
         /// packet as a whole. Default: no merging.
@@ -57,7 +58,7 @@ table! {
 }
 
 impl LinkParams {
-    /// Refuse combinations that cannot be simulated, among them kinds of capacity with or without a rate.
+    /// Reject combinations that cannot be simulated, such as a capacity that needs a rate on a link without one.
     fn judge(&self, rules: &mut Rules) {
         if self.thin_acks > 1 && self.queue.as_ref().is_some_and(QueueConfig::holds) {
             rules.refuse("thin_acks", "1 with a queue that drops at departure, or another queue");
@@ -112,7 +113,7 @@ impl LinkParams {
         }
     }
 
-    /// Return the configuration of a link with this name.
+    /// Return the configuration for a link called `name`.
     pub fn named(&self, name: String) -> LinkConfig {
         LinkConfig {
             name,
@@ -139,7 +140,7 @@ impl LinkParams {
         self.rate.unwrap_or(Rate::INFINITE)
     }
 
-    /// Rate to plan with; see [`CapacityConfig::nominal`].
+    /// Nominal rate; see [`CapacityConfig::nominal`].
     pub fn nominal_rate(&self) -> Rate {
         self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.nominal(self.own_rate()))
     }
@@ -148,7 +149,7 @@ impl LinkParams {
     pub fn greatest_rate(&self) -> Rate {
         match (&self.capacity, &self.queue) {
             (Some(capacity), _) => capacity.greatest(self.own_rate()),
-            // netem without a rate: the number of full frames that its limit allows per delay
+            // netem without a rate: full frames per delay that its limit allows
             (None, Some(QueueConfig::NetemLimit(params))) if self.rate.is_none() => {
                 let bits = params.limit as u128 * 1514 * 8 * 1_000_000_000;
                 Rate((bits / (self.delay.0.max(1_000_000) as u128)).clamp(1, Rate::INFINITE.0 as u128 - 1)
@@ -158,7 +159,7 @@ impl LinkParams {
         }
     }
 
-    /// Longest delay, jitter included.
+    /// Maximum delay, including jitter.
     pub fn longest_delay(&self) -> Span {
         let own = self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay));
         let drawn = self.netem_jitter.as_ref().map_or(Span::ZERO, NetemJitter::longest);
@@ -169,7 +170,7 @@ impl LinkParams {
     }
 }
 
-/// Configuration of a link.
+/// Link configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Name, unique in the network: random streams are derived from it.
@@ -186,13 +187,13 @@ pub struct LinkConfig {
     pub jitter: Span,
     /// netem's jitter; `None` = none.
     pub netem_jitter: Option<NetemJitter>,
-    /// Packets delayed so that later ones overtake them.
+    /// Reordering: delays for some packets, so that later ones overtake them.
     pub reorder: Option<Reorder>,
     /// Probability that a packet is duplicated.
     pub duplicate: f64,
     /// Probability that a packet is damaged.
     pub corrupt: f64,
-    /// Variation of the capacity, and of delay and loss with it; `None` = constant.
+    /// Varying capacity, possibly with varying delay and loss; `None` = constant.
     pub capacity: Option<CapacityConfig>,
     /// Jitter of a Wi-Fi link; `None` = none.
     pub wifi: Option<WifiJitter>,
@@ -202,14 +203,14 @@ pub struct LinkConfig {
     pub ecn_fault: Option<EcnFault>,
     /// Periods without transmission; `None` = none.
     pub outage: Option<Outage>,
-    /// Number of waiting ACKs of a connection of which only the newest is kept; 1 = all are kept.
+    /// Number of waiting ACKs per connection of which only the newest is kept; 1 = all are kept.
     pub thin_acks: u32,
     /// Merging NIC in front of the link; `None` = none.
     pub merging: Option<Merging>,
 }
 
 impl LinkConfig {
-    /// A link with this rate and delay, and no other features.
+    /// A link of this rate and delay, without other features.
     pub fn new(name: &str, rate: Rate, delay: Span) -> LinkConfig {
         LinkConfig {
             name: name.to_string(),

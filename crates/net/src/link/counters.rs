@@ -1,4 +1,4 @@
-//! Counters of a link.
+//! Link counters.
 
 use ackclock_core::{Span, Time};
 
@@ -6,7 +6,7 @@ use super::crowd::Rare;
 use super::{Crowd, Link, Rest};
 use crate::pool::Pool;
 
-/// Sums over the link's life. A packet of several segments (TSO) counts as that many packets. Always, arrivals +
+/// Sums over the link's lifetime. A multi-segment packet (TSO) counts as that many packets. At any time, arrivals +
 /// held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
@@ -32,7 +32,7 @@ pub struct Counters {
     pub held: u64,
     /// Packets in the link when counting began.
     pub held_before: u64,
-    /// Time average of the number of waiting packets since counting began.
+    /// Time-averaged number of waiting packets since counting began.
     pub mean_packets: f64,
     /// Maximum number of waiting packets.
     pub max_packets: u32,
@@ -81,7 +81,7 @@ pub(super) struct Sums {
 }
 
 impl Link {
-    /// Number of packets that wait at `now`, without the one in transmission.
+    /// Number of packets that wait at `now`, excluding the one in transmission.
     pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
         self.serve(pool, now);
         self.rest.as_mut().map_or(0, |rest| {
@@ -125,7 +125,7 @@ impl Link {
         }
     }
 
-    /// Restart counting at `now`, the end of a warm-up. Packets that wait now add only the rest of their wait to
+    /// Restart counting at `now`, the end of a warm-up. Packets already waiting add only the rest of their wait to
     /// `mean_packets`.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
         let sums = self.sums(pool, now, underway);
@@ -173,7 +173,7 @@ impl Link {
             served: if holds { crowd.served } else { arrivals - rare.dropped_loss - rare.refused },
             waited: if holds { crowd.waited } else { crowd.backlog.waited() },
             seconds_queued: instants.up_to(now),
-            // Beyond `now` the transmitter works without a pause, so the rest of its work is subtracted.
+            // The transmitter stays busy from `now` until its current work ends, so that time is subtracted.
             busy: counted.transmission.saturating_sub(self.busy_until.since(now)),
             opportunities,
             opportunities_used,

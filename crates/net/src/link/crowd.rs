@@ -46,7 +46,8 @@ impl Crowd {
         self.max_wait = self.max_wait.max(start - now);
     }
 
-    /// Fast form of `wait`. Returns false, and does nothing, if the queue would reach a new maximum or a second not yet counted.
+    /// Fast variant of `wait`. Returns false, and does nothing, if the queue would reach a new maximum or a second
+    /// that has not been counted yet.
     #[inline(always)]
     pub(super) fn wait_as_before(&mut self, queue: &DropTail, now: Time, start: Time, load: Load) -> bool {
         let as_before = queue.has_room_at_sight(load, &self.backlog) && !self.instants.lie_before(start);

@@ -42,7 +42,8 @@ pub(super) struct Extras {
     pub(super) film: Option<Film>,
     pub(super) doubler: Option<Doubler>,
     pub(super) damage: Option<Chance>,
-    /// Lost or refused packets that were not returned to the caller: behind a card, as a copy, or damaged.
+    /// Lost or refused packets that were not returned to the caller: packets behind a merging NIC, copies, and
+    /// damaged packets.
     pub(super) refused: VecDeque<Dropped>,
 }
 
@@ -100,7 +101,7 @@ impl Extras {
         Extras::whole(&config, |part| Stream::new(0, part)) // which draw nothing
     }
 
-    /// Draw whether this packet is duplicated.
+    /// Decide at random whether this packet is duplicated.
     pub(super) fn doubles(&mut self) -> bool {
         self.doubler.as_mut().is_some_and(Doubler::doubles)
     }

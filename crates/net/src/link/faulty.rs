@@ -8,8 +8,8 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Dropped, Refused};
 
 impl Link {
-    /// Return the copy of the packet offered last, and its time. The caller offers the copy next. After every offer
-    /// that returned no delivery, the caller checks for copies if [`Link::has_head_drops`].
+    /// Return the copy of the last packet offered, and its time. The caller offers the copy next. After every offer
+    /// that returned no delivery, the caller checks for copies if [`Link::has_head_drops`] returns true.
     pub fn take_copy(&mut self) -> Option<(Time, Packet)> {
         self.extras_mut()?.doubler.as_mut()?.take()
     }
@@ -39,7 +39,7 @@ impl Link {
         self.extras_or_none().refused.push_back((now, packet, reason));
     }
 
-    /// Return the oldest packet lost without a report to the caller.
+    /// Return the oldest lost packet that has not been reported to the caller.
     pub(super) fn take_refused(&mut self) -> Option<Dropped> {
         self.extras_mut()?.refused.pop_front()
     }

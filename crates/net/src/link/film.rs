@@ -15,15 +15,15 @@ pub struct Leg {
     pub leaves: Time,
     /// Arrival at the far end.
     pub delivery: Time,
-    /// Flow of the packet.
+    /// Flow to which the packet belongs.
     pub flow: u32,
-    /// Connection of the packet.
+    /// Connection to which the packet belongs.
     pub conn: u32,
     /// Whether the packet travels in the direction of the data.
     pub forward: bool,
-    /// Number of the segment or datagram, starting at 1; 0 for a packet without data.
+    /// Segment or datagram number, starting at 1; 0 for a packet without data.
     pub seg_no: u32,
-    /// Number of the transmission: 0 is the first.
+    /// Transmission number: 0 for the first.
     pub rexmit: u8,
     /// Acknowledgment number of a TCP packet without data; 0 otherwise.
     pub ack: u64,

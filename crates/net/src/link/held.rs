@@ -32,8 +32,8 @@ impl Link {
     }
 
     /// Return a held packet that was dropped since the last call (CoDel, FQ-CoDel), or a packet that was lost or
-    /// refused behind a merging card, as a copy, or damaged: time, packet, and reason, oldest first. Only offers and
-    /// polls produce such packets.
+    /// refused behind a merging NIC, a copy, or a damaged packet: time, packet, and reason, oldest first. Only offers
+    /// and polls produce such packets.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<Dropped> {
         if self.tells {
@@ -84,7 +84,8 @@ impl Link {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
                 let others = start.min(self.card_due());
-                // assigned, not lowered to a minimum: the head whose departure was expected may have been dropped
+                // assigned, not the minimum with the old value: the head whose departure was expected may have been
+                // dropped
                 if let Some(rest) = &mut self.rest {
                     rest.next = rest.wire.next(pool).0.min(others);
                 }

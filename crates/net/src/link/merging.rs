@@ -1,9 +1,9 @@
-//! A link behind a router whose card merges segments (GRO): consecutive segments of one interrupt continue as one
-//! packet. The link's loss model, queue and rate then see packets of several segments: one draw decides about all
+//! A link behind a router whose NIC merges segments (GRO): consecutive segments of one interrupt travel on as one
+//! packet. The link's loss model, queue and rate then see multi-segment packets: one draw decides the fate of all
 //! segments, and drop-tail's limit counts the packet once, as Linux's queueing disciplines do. Merged packets are not
-//! split behind the link, as between network namespaces and virtual machines.
+//! split after the link, as between network namespaces and virtual machines.
 //!
-//! The card is the one that hosts use ([`Ring`]); packets count as arrivals when it hands them on.
+//! The NIC is the one that hosts use ([`Ring`]); packets count as arrivals when it forwards them.
 
 use ackclock_core::schema::{Takes, DURATION_OR_ZERO};
 use ackclock_core::{table, Span, Time};
@@ -33,7 +33,7 @@ table! {
     }
 }
 
-/// State of the card in front of a link.
+/// State of the NIC in front of a link.
 #[derive(Clone)]
 pub(super) struct Card {
     ring: Ring,
@@ -53,7 +53,7 @@ impl Card {
 }
 
 impl Link {
-    /// Hand a packet to the router's card.
+    /// Hand a packet to the router's NIC.
     pub(super) fn reach_card(&mut self, pool: &mut Pool, now: Time, id: PacketId) {
         let packet = pool.remove(id);
         if let Some(card) = self.card_mut() {
@@ -64,10 +64,10 @@ impl Link {
         }
     }
 
-    /// Let the card hand on the packets that are due at `now`.
+    /// Let the NIC forward the packets that are due at `now`.
     pub(super) fn hand_on(&mut self, pool: &mut Pool, now: Time) {
         let Some(card) = self.card_mut().filter(|card| card.due <= now) else { return };
-        let (packets, again) = card.ring.begin(card.due); // on time, unless links were stopped
+        let (packets, again) = card.ring.begin(card.due); // on time, unless the links have been paused
         card.due = again.unwrap_or(Time::NEVER);
         for _ in 0..packets {
             let Some(card) = self.card_mut() else { return };
@@ -85,7 +85,7 @@ impl Link {
         self.renew_next(pool);
     }
 
-    /// Time at which the card hands on packets next; `Time::NEVER` if it is empty.
+    /// Time at which the NIC next forwards packets; `Time::NEVER` if it is empty.
     pub(super) fn card_due(&self) -> Time {
         self.extras().and_then(|extras| extras.card.as_ref()).map_or(Time::NEVER, |card| card.due)
     }
@@ -115,7 +115,7 @@ mod tests {
         Some(Merging { receive_interval, gro_flush_timeout, napi_defer_hard_irqs: 0 })
     }
 
-    /// Return the time and the number of segments of each delivery.
+    /// Return the time and segment count of each delivery.
     fn deliveries(link: &mut SoleLink) -> Vec<(u64, u32)> {
         let mut out = Vec::new();
         while link.next_event() != Time::NEVER {
@@ -150,7 +150,8 @@ mod tests {
         assert_eq!(out, [1, 5], "the first interrupts at once");
     }
 
-    /// One draw per packet: packets of ten merged segments are lost as often as single ones, each with all ten.
+    /// One draw per packet: packets of ten merged segments are lost as often as single segments, and each such loss
+    /// takes all ten.
     #[test]
     fn one_draw_decides_about_a_merged_packet() {
         let loss = LossConfig::Bernoulli(BernoulliParams { p: 0.1, applies_to: AppliesTo::All });

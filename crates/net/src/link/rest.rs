@@ -1,4 +1,5 @@
-//! Parts of a link that not every packet needs: those shared by equal links, and those needed once a packet waits.
+//! Parts of a link that not every packet needs: those shared by links of the same configuration, and those needed
+//! once a packet waits.
 
 use std::sync::Arc;
 

@@ -24,8 +24,8 @@ impl SoleLink {
         self.refuse(now, packet).map_or(Ok(()), |(_, why)| Err(why))
     }
 
-    /// Offer a packet; returns the refused packet, if any. With thinned ACKs that can be an older packet, replaced by
-    /// this one.
+    /// Offer a packet; returns the refused packet, if any. With thinned ACKs, this can be an older packet that the
+    /// new one has replaced.
     pub fn refuse(&mut self, now: Time, packet: Packet) -> Option<(Packet, Refused)> {
         let refused = self.pass(now, packet);
         if self.link.has_head_drops() {

@@ -129,7 +129,7 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
     let queue = codel(Some(1000), Span::from_ms(5), Span::from_ms(100), false);
     let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
     let mut link = SoleLink::new(&config, 1);
-    // 20 % more than the link's rate.
+    // 20 % above the link rate.
     let mut head_drops = Vec::new();
     let mut last = 0;
     let mut now = Time::ZERO;

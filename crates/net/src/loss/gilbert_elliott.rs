@@ -1,12 +1,12 @@
-//! Gilbert-Elliott loss: bursts, from a two-state Markov chain that makes one step per packet.
+//! Gilbert-Elliott loss: bursts, from a two-state Markov chain that takes one step per packet.
 //!
 //! Sources: E. N. Gilbert, "Capacity of a burst-noise channel", BSTJ 39 (1960); E. O. Elliott, "Estimates of error
 //! rates for codes on burst-noise channels", BSTJ 42 (1963).
 //!
-//! A packet is lost with the probability of the current state, then the chain makes a step: good to bad with
-//! probability p, bad to good with probability r. In the long run the share of packets in the bad state is p / (p +
-//! r), the loss rate is (p loss_bad + r loss_good) / (p + r), and a stay in the bad state lasts 1 / r packets on
-//! average. The first state is drawn from that stationary distribution, so that a short transfer also sees the
+//! A packet is lost with the probability of the current state, then the chain takes a step: good to bad with
+//! probability p, bad to good with probability r. In the long run the fraction of packets sent in the bad state is p
+//! / (p + r), the loss rate is (p loss_bad + r loss_good) / (p + r), and a stay in the bad state lasts 1 / r packets
+//! on average. The first state is drawn from that stationary distribution, so that a short transfer also sees the
 //! long-run loss rate, not the lower one of a channel that always starts in the good state.
 
 use ackclock_core::rng::threshold;
@@ -59,7 +59,8 @@ impl GilbertElliott {
         model
     }
 
-    /// Draw whether a packet is lost. Every packet takes two draws, so the fate of the n-th packet depends only on n.
+    /// Decide at random whether a packet is lost. Every packet takes two draws, so the fate of the n-th packet
+    /// depends only on n.
     #[inline]
     pub(crate) fn drops(&mut self) -> bool {
         let (loss, leave) =

@@ -1,11 +1,12 @@
-//! Gilbert-Elliott loss in time: a channel that stays in the good and the bad state for random times, whether packets
-//! pass or not. A burst ends while a sender waits; in the model with one step per packet (`gilbert_elliott.rs`) it
-//! lasts until enough packets have been sent.
+//! Gilbert-Elliott loss in time: a channel that stays in the good and the bad state for random times, whether or not
+//! packets are sent. A burst ends while a sender waits; in the model with one step per packet (`gilbert_elliott.rs`)
+//! it lasts until enough packets have been sent.
 //!
-//! Sources: as `gilbert_elliott.rs`; with exponential times it is the continuous-time Markov chain (the on-off channel).
+//! Sources: as for `gilbert_elliott.rs`; with exponential times it is the continuous-time Markov chain (the on-off
+//! channel).
 //!
-//! At the first packet the state is drawn from the stationary distribution, and the rest of its stay as that of a
-//! stay observed at a random time. The share of time in the bad state is therefore bad / (good + bad), for short
+//! At the first packet the state is drawn from the stationary distribution, and the time left in it from the
+//! residual-time distribution. The fraction of time in the bad state is therefore bad / (good + bad), for short
 //! transfers as well.
 
 use ackclock_core::rng::threshold;
@@ -15,11 +16,12 @@ use ackclock_core::{table, Distribution, Span, Stream, Time};
 use super::AppliesTo;
 
 table! {
-    /// Gilbert-Elliott model in time: the states last for drawn times, whether packets pass or not.
+    /// Gilbert-Elliott model in time: the duration of each state is drawn, independently of the packets.
     pub struct InTimeParams "gilbert-elliott-in-time" {
-        /// Length of a stay in the good state: a duration, or a distribution of durations. Exponential ones make a Markov chain.
+        /// Time spent in the good state: a duration, or a distribution of durations. Exponential distributions for both
+        /// states give a Markov chain.
         good: Distribution = Takes::DrawnOr(Unit::Duration, 0);
-        /// Length of a stay in the bad state.
+        /// Time spent in the bad state: a duration, or a distribution of durations.
         bad: Distribution = Takes::DrawnOr(Unit::Duration, 0);
         /// Loss probability in the bad state.
         loss_bad: f64 = Takes::Share, 1.0;
@@ -37,12 +39,12 @@ table! {
 
 #[derive(Clone)]
 pub(crate) struct InTime {
-    /// Distributions of the stays in the good and in the bad state.
+    /// Distributions of the time spent in the good state and in the bad state.
     stays: [Distribution; 2],
     losses: [u64; 2],
     start_bad: u64,
     bad: bool,
-    /// End of the current stay; `None` before the first packet.
+    /// End of the time in the current state; `None` before the first packet.
     until: Option<Time>,
     states: Stream,
     packets: Stream,
@@ -64,8 +66,8 @@ impl InTime {
         model
     }
 
-    /// Draw whether a packet that arrives at `now` is lost. Packets have a separate stream, so their number does not
-    /// change the states.
+    /// Decide at random whether a packet that arrives at `now` is lost. Packets have a separate random stream, so
+    /// their number does not affect the states.
     #[inline]
     pub(crate) fn drops(&mut self, now: Time) -> bool {
         let mut until = match self.until {
@@ -93,9 +95,10 @@ fn stay(seconds: f64) -> Span {
     Span(libm::rint(seconds.clamp(0.0, LONGEST_S) * 1e9) as u64)
 }
 
-/// Minimum mean length of a good plus a bad stay, s: the states of a long pause are visited one by one.
+/// Minimum mean length of a good and a bad state together, s. The states of a long pause are stepped through one by
+/// one.
 const LEAST_CYCLE_S: f64 = 1e-6;
-/// Maximum length of a stay, s: eleven days.
+/// Maximum time spent in a state, s: eleven days.
 const LONGEST_S: f64 = 1e6;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Listed loss: exactly the listed packets are lost, counted from 1 in order of arrival at the link. If the model
-//! applies only to SYNs, the list selects handshakes.
+//! applies only to SYNs, the list selects handshake packets.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::table;

@@ -67,7 +67,7 @@ impl LossConfig {
         }
     }
 
-    /// Whether the fate of a packet depends on the number of its segment or of its transmission.
+    /// Whether the fate of a packet depends on its segment number or transmission number.
     pub fn looks_at_ordinals(&self) -> bool {
         matches!(self, LossConfig::Scripted(_)) || self.applies_to() == AppliesTo::Originals
     }
@@ -94,7 +94,7 @@ pub enum AppliesTo {
 
 choice! { AppliesTo: All "all", Syn "syn", Data "data", Originals "originals" }
 
-/// Values of a packet's number, counted from 1.
+/// Valid packet numbers; packets are counted from 1.
 pub(crate) const ORDINAL: Takes = Takes::Whole(1, 1 << 31);
 
 impl AppliesTo {
@@ -111,7 +111,7 @@ impl AppliesTo {
     }
 }
 
-/// State of a loss model, and the packets to which it applies.
+/// Loss model state, and the packets to which the model applies.
 #[derive(Clone)]
 pub(crate) struct Loss {
     applies_to: AppliesTo,
@@ -148,7 +148,7 @@ impl Loss {
         Loss { applies_to: config.applies_to(), model }
     }
 
-    /// Draw whether the next packet to arrive is lost.
+    /// Decide at random whether the next packet to arrive is lost.
     #[inline]
     pub(crate) fn drops(&mut self, now: Time, packet: &Packet) -> bool {
         match &mut self.model {
@@ -164,7 +164,7 @@ impl Loss {
         }
     }
 
-    /// Return to the state before the first packet, with a new stream.
+    /// Reset to the state before the first packet, with a new stream.
     pub(crate) fn restart(&mut self, stream: Stream) {
         match &mut self.model {
             Model::None | Model::Scripted(_) => {}

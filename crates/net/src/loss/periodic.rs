@@ -9,7 +9,7 @@ use super::{AppliesTo, ORDINAL};
 table! {
     /// Every n-th packet is lost.
     pub struct PeriodicParams "periodic" {
-        /// n: one packet in this many is lost.
+        /// The number n: one packet in n is lost.
         every: u64 = ORDINAL;
         /// Number of packets that pass before counting begins.
         offset: u64 = Takes::Whole(0, 1 << 31), 0;

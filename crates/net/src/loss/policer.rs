@@ -1,4 +1,4 @@
-//! Token-bucket policer: packets in excess of a rate are dropped at once, without a queue. Flach et al., "An
+//! Token-bucket policer: packets that exceed a rate are dropped at once, without a queue. Flach et al., "An
 //! Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016; like `police` in Linux's traffic control.
 //!
 //! The bucket fills at `rate` up to `bucket` bytes. A packet of L bytes that finds at least L bytes in the bucket
@@ -11,7 +11,7 @@ use ackclock_core::schema::{Takes, RATE, SIZE};
 use ackclock_core::{choice, table, Rate, Time};
 
 table! {
-    /// A token-bucket policer: it drops packets beyond a rate and delays none.
+    /// A token-bucket policer: it drops packets that exceed a rate, and delays none.
     pub struct PolicerParams "policer" {
         /// Rate at which tokens arrive. IP packets and framing consume them.
         rate: Rate = RATE;

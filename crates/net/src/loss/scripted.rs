@@ -79,7 +79,7 @@ impl Scripted {
             return false;
         }
         let (ordinal, rexmit) = packet.header.ordinal();
-        // A packet of several segments is dropped if any of them is listed.
+        // A multi-segment packet is dropped if any of its segments is listed.
         let last = (packet.flow, rexmit, ordinal + packet.more as u32);
         let after = self.drops.partition_point(|d| key(d) <= last);
         self.drops[..after]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a check of every line of the script.
+        /// Oracle: check every line of the script.
         #[test]
         fn equals_a_search_through_the_list(
             lines in prop::collection::vec((0u32..2, 1u32..20, 0u32..6, 0u8..3), 0..12)

@@ -1,9 +1,9 @@
 //! Packets that wait in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are
-//! entered; each may be forgotten when its transmission starts. Packets that have left are still counted until the
+//! recorded; each may be forgotten when its transmission starts. Packets that have left are still counted until the
 //! exact number is needed ([`Backlog::advance`]).
 //!
-//! Packets of one load whose transmissions start at equal intervals form a run, and only runs are stored. In front of a busy link,
-//! the segments of bulk flows form a single run.
+//! Packets of the same size and segment count whose transmissions start at equal intervals form a run, and only runs
+//! are stored. In front of a busy link, the segments of bulk flows form a single run.
 
 use std::collections::VecDeque;
 
@@ -45,21 +45,20 @@ impl Run {
     }
 }
 
-/// Waiting packets, in order of their transmission starts. A packet of several segments counts as that many packets,
-/// so that a limit in packets means the same with and without TSO.
+/// Waiting packets, in order of their transmission starts. A multi-segment packet counts as that many packets, so
+/// that a limit in packets means the same with and without TSO.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     /// The newest run, which contains the last arrival.
     run: Run,
     /// All older runs.
     earlier: VecDeque<Run>,
-    /// Whether each packet is a run of its own.
+    /// Whether each packet is a separate run.
     single: bool,
     bytes: u64,
     packets: u32,
     max: u32,
-    /// Total wait of all arrivals so far, in segments x ns, including the rest of the wait of packets that still
-    /// wait.
+    /// Total wait of all arrivals so far, in segments x ns, including the remaining wait of packets still queued.
     area: u128,
 }
 
@@ -71,7 +70,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Store each packet as a run of its own.
+    /// Store each packet as a separate run.
     pub(crate) fn store_single_packets(&mut self) {
         self.single = true;
     }
@@ -98,7 +97,7 @@ impl Backlog {
         self.packets + segments <= self.max
     }
 
-    /// Update the maximum for `segments` more that wait from `now` on. Must precede [`Backlog::push`].
+    /// Update the maximum for `segments` more that start waiting at `now`. Must precede [`Backlog::push`].
     #[inline]
     pub(crate) fn expect(&mut self, now: Time, segments: u32) {
         if !self.held_before(segments) {
@@ -113,7 +112,7 @@ impl Backlog {
         let (alike, gap) = (self.run.load == load, self.run.gap(start));
         if !alike || gap != self.run.step {
             match alike && gap >= wait && self.earlier.is_empty() {
-                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // an equal run, and all packets have left
+                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // same load and step, and all packets have left
                 false => self.begin_run(start, wait, load),
             }
         }
@@ -124,7 +123,8 @@ impl Backlog {
         self.area += wait.0 as u128 * load.segments() as u128;
     }
 
-    /// Start a new run, or set the step of a run of one packet, for a packet that does not continue the run.
+    /// Start a new run for a packet that does not continue the current one, or set the step of a run that contains a
+    /// single packet.
     #[inline(never)]
     fn begin_run(&mut self, start: Time, wait: Span, load: Load) {
         let run = &mut self.run;
@@ -149,7 +149,7 @@ impl Backlog {
         self.packets
     }
 
-    /// Number of waiting packets; a packet of several segments counts once.
+    /// Number of waiting packets; a multi-segment packet counts once.
     pub(crate) fn whole(&self) -> u32 {
         self.runs().map(|run| run.packets).sum()
     }
@@ -160,12 +160,12 @@ impl Backlog {
         self.bytes
     }
 
-    /// Maximum number of segments that waited at a time.
+    /// Maximum number of segments that waited at once.
     pub(crate) fn max(&self) -> u32 {
         self.max
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }

@@ -7,15 +7,15 @@
 //! |---|---|
 //! | shaper | a packet may be sent once the previous packets would have been sent at `bandwidth`; no burst, and no debt beyond 1.5 times their charge |
 //! | overhead | the shaper charges the IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
-//! | isolation | deficit round robin over flows; a flow's quantum is divided by the bulk flows of its sending or receiving host, whichever has more |
+//! | isolation | deficit round robin over flows; a flow's quantum is divided by the larger number of bulk flows of its two hosts |
 //! | queues | 1024 in sets of 8: a flow whose queue is in use gets another queue of its set |
 //! | memory | beyond `limit`, the queue with the most bytes drops its head |
 //!
-//! All packets are in one tin (`besteffort`), which equals diffserv3 for packets without DSCP. No ACK filter, no
+//! All packets are in one tin (`besteffort`), which behaves like diffserv3 for packets without DSCP. No ACK filter, no
 //! ingress mode, no autorate. ECN-capable packets are marked where CoDel would drop them.
 //!
 //! Differs: hosts are counted exactly, not by a hash; an overflow with several longest queues drops from the one with
-//! the lowest number; a packet of several segments is not split (`no-split-gso`).
+//! the lowest number; a multi-segment packet is not split (`no-split-gso`).
 
 use std::collections::VecDeque;
 
@@ -33,20 +33,20 @@ table! {
         /// Expected round-trip time; the intervals of COBALT follow from it.
         rtt: Span = DURATION, Span::from_ms(100);
         /// Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default:
-        /// four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`, unlimited.
+        /// four times the product of `bandwidth` and `rtt`, at least 4 MiB; without `bandwidth`, unlimited.
         limit: Option<u64> = SIZE;
         /// Rate of CAKE's shaper. Default: no shaper (tc's `unlimited`); the link limits the rate.
         bandwidth: Option<Rate> = RATE;
-        /// Bytes that the shaper adds to each IP packet. Default: the network's `framing`. tc's keywords stand for:
+        /// Bytes that the shaper adds to each IP packet. Default: the network's `framing`. Values of tc's keywords:
         /// ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48.
         overhead: Option<u32> = Takes::Whole(0, 256);
-        /// Minimum bytes that the shaper counts for a packet (ethernet 84, docsis 64).
+        /// Minimum size that the shaper assumes for a packet, bytes (ethernet 84, docsis 64).
         mpu: u32 = Takes::Whole(0, 256), 0;
-        /// Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or
-        /// none.
+        /// Compensation for the line's encoding: ATM (48 bytes of data occupy a cell of 53), PTM (64 bytes occupy 65),
+        /// or none.
         framing: LineCode = LineCode::TAKES, LineCode::NoAtm;
-        /// Parties between which the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host
-        /// per group of flows.
+        /// Parties among which the rate is shared equally. Hosts are those of the scenario's `hosts`; endpoints without
+        /// a host count as one host per group of flows.
         isolation: Isolation = Isolation::TAKES, Isolation::TripleIsolate;
     }
 }
@@ -169,7 +169,7 @@ pub(crate) struct Cake {
 enum Set {
     None,
     Sparse,
-    /// Sparse by count, but served in the list of bulk flows.
+    /// Counted as sparse, but served from the list of bulk flows.
     SparseWait,
     Bulk,
     Decaying,
@@ -316,7 +316,7 @@ impl Cake {
         self.head_drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
@@ -358,7 +358,7 @@ impl Cake {
         }
     }
 
-    /// Return the next packet of a queue that COBALT does not drop.
+    /// Return the next packet of a queue, after COBALT's drops.
     fn take(&mut self, now: Time, at: u32) -> Option<(Packet, Span)> {
         loop {
             self.count(now);
@@ -386,7 +386,7 @@ impl Cake {
         }
     }
 
-    /// Record that a queue was empty at its turn.
+    /// Record that a queue was empty when its turn came.
     fn found_empty(&mut self, now: Time, at: u32) {
         let queue = &mut self.queues[at as usize];
         queue.cobalt.found_empty(now, &self.cobalt);
@@ -407,7 +407,7 @@ impl Cake {
         self.weigh(at, true);
     }
 
-    /// Count one bulk flow more or less for the hosts of a queue.
+    /// Add or remove one bulk flow in the counts of a queue's hosts.
     fn weigh(&mut self, at: u32, more: bool) {
         let isolation = self.params.isolation;
         for (side, on) in [(0, isolation != Isolation::DualDsthost), (1, isolation != Isolation::DualSrchost)]
@@ -429,7 +429,7 @@ impl Cake {
         ((self.quantum as u64 * share + dither) >> 16) as i64
     }
 
-    /// Number of the queue for a packet (Linux `cake_hash`).
+    /// Queue number for a packet (Linux `cake_hash`).
     fn classify(&mut self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (spread >> 32) as u32;

@@ -11,7 +11,7 @@
 //! | `count` | packets since RED's last drop while `avg` is above `min` |
 //!
 //! Differs: idle time alone does not reduce `avg`; each arrival that finds no packet waiting does. Above `max` every
-//! arrival is dropped, as in the paper: RED here is not the gentle one.
+//! arrival is dropped, as in the paper: this is not gentle RED.
 
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ pub(crate) struct Choke {
     holes: usize,
     packets: u32,
     max: u32,
-    /// Total wait of all packets that have left, in segments x ns.
+    /// Total wait of all packets that have departed, in segments x ns.
     area: u128,
     drops: VecDeque<Dropped>,
     dropped: u64,
@@ -111,7 +111,7 @@ impl Choke {
         true
     }
 
-    /// Return the index of the packet drawn at random if it belongs to the same connection.
+    /// Return the index of a waiting packet drawn at random, if it belongs to the same connection as the arrival.
     fn meets_its_own(&mut self, packet: &Packet) -> Option<usize> {
         if self.avg <= self.params.min || self.packets == 0 {
             return None;
@@ -122,7 +122,7 @@ impl Choke {
         self.ring[at].as_ref().filter(|held| held.packet.conn == packet.conn).map(|_| at)
     }
 
-    /// Draw whether RED, without its gentle variant, drops an arrival.
+    /// Decide at random whether non-gentle RED drops an arrival.
     fn drops_early(&mut self) -> bool {
         let ChokeParams { min, max, max_p, .. } = self.params;
         if self.avg <= min {
@@ -180,7 +180,7 @@ impl Choke {
         self.drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()
@@ -196,7 +196,7 @@ impl Choke {
         self.packets
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }

@@ -1,4 +1,4 @@
-//! COBALT, the queue management of CAKE: CoDel for flows that respond to its signals, and BLUE for flows that do not.
+//! COBALT, CAKE's queue management: CoDel for flows that respond to its signals, and BLUE for flows that do not.
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cobalt_should_drop`, `cobalt_queue_full`, `cobalt_queue_empty`); T.
 //! Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE", 2018.
@@ -32,7 +32,7 @@ impl CobaltParams {
     }
 }
 
-/// Verdict of COBALT on a packet at departure.
+/// COBALT's verdict on a packet at departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// State of one queue.
+/// State for one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cobalt {
     count: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Cobalt {
     blue_timer: Time,
     p_drop: u32,
     dropping: bool,
-    /// Initially zero, so that the first standing queue is signalled at once and not after an interval.
+    /// Initially zero, so that the first standing queue is signalled at once rather than after an interval.
     rec_inv_sqrt: u32,
 }
 
@@ -64,7 +64,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Record that the queue was empty at its turn.
+    /// Record that the queue was empty when its turn came.
     pub(crate) fn found_empty(&mut self, now: Time, params: &CobaltParams) {
         if self.p_drop > 0 && now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_sub(DOWN);
@@ -77,7 +77,7 @@ impl Cobalt {
         }
     }
 
-    /// Whether the state equals that of a new queue.
+    /// Whether the state is that of a new queue.
     pub(crate) fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
@@ -149,7 +149,7 @@ impl Cobalt {
     }
 }
 
-/// 1 / sqrt(n) in 2^-32, with Linux's last digit if it differs from the rounded one.
+/// 1 / sqrt(n) in 2^-32, with Linux's last digit where it differs from correct rounding.
 const INVERSE_ROOTS: [u32; 16] = [
     u32::MAX,
     u32::MAX,
@@ -189,7 +189,7 @@ mod tests {
     fn target_and_interval_follow_the_rtt_and_slow_links() {
         let params = CobaltParams::new(RTT, Span::ZERO);
         assert_eq!((params.target, params.interval), (Span::from_ms(5), RTT));
-        // 1 Mbit/s: a packet of 1514 bytes takes 12.112 ms
+        // 1 Mbit/s: a 1514-byte packet takes 12.112 ms
         let slow = CobaltParams::new(RTT, Span::from_us(12_112));
         assert_eq!((slow.target, slow.interval), (Span::from_us(18_168), Span::from_us(113_168)));
     }

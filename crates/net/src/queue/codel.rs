@@ -44,8 +44,8 @@ table! {
         interval: Span = DURATION, INTERVAL;
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`).
-        /// Default: off.
+        /// Queueing delay beyond which an ECN-capable packet is marked, regardless of CoDel's decision (Linux
+        /// `ce_threshold`). Default: off.
         ce_threshold: Option<Span> = DURATION;
     }
     rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
@@ -86,7 +86,7 @@ const FRAME: u32 = 1514;
 /// Linux `CODEL_MAX_DROPS_PER_DEQUEUE`.
 const MAX_DROPS: u32 = 1000;
 
-/// Return a time in units of 1,024 ns (Linux `codel_time_t`, but wide enough never to wrap).
+/// Convert a time to units of 1,024 ns (Linux `codel_time_t`, but wide enough never to wrap).
 fn units(ns: u64) -> u64 {
     ns >> 10
 }
@@ -120,7 +120,7 @@ pub(crate) struct Codel {
     dropped: u64,
     marked: u64,
     max: u32,
-    /// Total wait of all packets that have left, in segments x ns.
+    /// Total wait of all packets that have departed, in segments x ns.
     area: u128,
 }
 
@@ -231,7 +231,7 @@ impl Codel {
         self.head_drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
@@ -247,7 +247,7 @@ impl Codel {
         self.packets
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }
@@ -313,7 +313,7 @@ impl Codel {
         t + ((units(self.params.interval.0) * self.rec_inv_sqrt as u64) >> 16).max(1)
     }
 
-    /// Make one step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are
+    /// Perform one step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are
     /// kept.
     fn newton_step(&mut self) {
         let x = (self.rec_inv_sqrt as u64) << 16;
@@ -433,7 +433,8 @@ mod tests {
         let mut codel = Pooled::new(Codel::new(params(false)));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
-            // One packet waits behind the departing one: no more than a frame, whatever the sojourn time.
+            // One packet waits behind the departing one: nothing is dropped while no more than a frame waits,
+            // whatever the sojourn time.
             while codel.len() < 2 {
                 codel.enqueue(Time(t * MS), packet, true);
             }

@@ -32,10 +32,10 @@ impl DropTailParams {
 #[derive(Clone)]
 pub(crate) struct DropTail {
     limit_packets: u32,
-    /// Whether a packet of several segments counts once.
+    /// Whether a multi-segment packet counts once.
     whole: bool,
-    /// Limit in bytes, or 0 if packets are counted whole. Up to this many bytes, a packet fits without a further
-    /// check if the queue stays within its longest so far.
+    /// Limit in bytes. If the queue stays within it and within its longest length so far, a packet fits without a
+    /// further check. 0 if a multi-segment packet counts once, so that every packet is checked.
     easy_bytes: u64,
 }
 
@@ -49,7 +49,7 @@ impl DropTail {
         DropTail { limit_packets, whole: false, easy_bytes: limit_bytes }
     }
 
-    /// Let the limit count a packet of several segments once, as Linux's disciplines do.
+    /// Let the limit count a multi-segment packet once, as Linux's disciplines do.
     pub(crate) fn count_packets(&mut self) {
         if self.limit_packets < u32::MAX {
             (self.whole, self.easy_bytes) = (true, 0);
@@ -72,7 +72,7 @@ impl DropTail {
         waiting <= self.limit_packets
     }
 
-    /// Whether the packet surely fits: the queue stays within its longest so far.
+    /// Whether the packet certainly fits: the queue stays within its longest length so far.
     #[inline]
     pub(crate) fn has_room_at_sight(&self, load: Load, backlog: &Backlog) -> bool {
         backlog.held_before(load.segments()) && backlog.bytes() + load.bytes() as u64 <= self.easy_bytes

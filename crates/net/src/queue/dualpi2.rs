@@ -10,11 +10,11 @@
 //! | `last_qdelay` | wait of the older head packet at the last update |
 //! | `credit` | balance of the weighted round robin, in bytes x percent: C is served while it is above zero |
 //!
-//! Except for a full queue, all decisions are made at departure, from the time that the head packets have waited.
+//! Except for a full queue, all decisions are made at departure, from the waiting time of the head packets.
 //! Updates are due at multiples of `update` since the start of the run. They are computed at the next call, since
 //! nothing else changes between calls. An update due in the same nanosecond as a call precedes it.
 //!
-//! Differs: no memory limit, no filters, and no splitting of packets of several segments, which are marked or dropped
+//! Differs: no memory limit, no filters, and no splitting of multi-segment packets, which are marked or dropped
 //! whole.
 //!
 //! Length: two queues and the controller that couples them are one mechanism.
@@ -57,16 +57,18 @@ table! {
         beta: f64 = Takes::Number(0.0, 256.0), 819.0 / 256.0;
         /// Coupling factor k.
         coupling: u32 = Takes::Whole(1, 255), 2;
-        /// A packet that waited longer than this in the L queue is marked (RFC 9332: the Low-Latency queue).
+        /// Queueing delay beyond which a packet of the L queue is marked (RFC 9332: the Low-Latency queue).
         step: Span = DURATION, Span::from_ms(1);
         /// Apply `step` only to packets that found at least this many packets in the L queue on arrival.
         step_from: u32 = Takes::Whole(0, 1_000_000), 0;
         /// Minimum share of the link for the C queue while both queues have packets; in steps of 1 %.
         classic_share: f64 = Takes::Number(0.01, 0.99), 0.1;
-        /// Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect").
+        /// Packets that are assigned to the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones
+        /// ("any-ect").
         classifier: Classifier = Classifier::TAKES, Classifier::L4s;
-        /// Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps.
-        /// "overflow": the L queue marks every packet and drops none before the limit.
+        /// Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L
+        /// queue marks those that it does not drop. "overflow": the L queue marks every packet and drops none below the
+        /// limit.
         overload: Overload = Overload::TAKES, Overload::Drop;
     }
 }
@@ -99,7 +101,7 @@ impl DualPi2Params {
             .row(4, us(self.update).max(1), "tupdate {}us")
             .row(5, alpha, &alpha_words)
             .row(6, beta, &beta_words)
-            .row(15, 0u8, "")) // packets of several segments stay whole
+            .row(15, 0u8, "")) // multi-segment packets stay whole
     }
 }
 
@@ -133,7 +135,7 @@ pub(crate) struct DualPi2 {
     drops: VecDeque<Dropped>,
     dropped: u64,
     marked: u64,
-    /// Total wait of all packets that have left, in segments x ns.
+    /// Total wait of all packets that have departed, in segments x ns.
     area: u128,
 }
 
@@ -217,7 +219,7 @@ impl DualPi2 {
         }
     }
 
-    /// Draw the verdict of the coupled probability on a packet.
+    /// Draw a packet's verdict from the coupled probability.
     fn verdict(&mut self, queue: usize, packet: &Packet) -> Verdict {
         let coupled = self.pi.p as u64 * self.params.coupling as u64;
         let overload = coupled > ONE;
@@ -230,7 +232,7 @@ impl DualPi2 {
         match (hit, drops || !ecn_capable(packet)) {
             (true, true) => Verdict::Drop,
             (true, false) => Verdict::Mark,
-            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // survivors of an overload
+            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // not dropped by an overload
             (false, _) => Verdict::Pass,
         }
     }
@@ -246,7 +248,7 @@ impl DualPi2 {
         }
     }
 
-    /// Compute the updates that are due up to `now`.
+    /// Perform the updates due by `now`.
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
             let qdelay = self.head_arrival().map_or(Span::ZERO, |head| self.due.since(head));
@@ -268,7 +270,7 @@ impl DualPi2 {
         self.drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()
@@ -279,7 +281,7 @@ impl DualPi2 {
         self.packets
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
@@ -328,11 +330,11 @@ impl Pi {
         }
     }
 
-    /// Make one update. Returns true if further updates change nothing until a packet arrives.
+    /// Perform one update. Returns true if further updates change nothing until a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
         let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;
-        // fractions are cut off towards zero, for both signs
+        // rounded towards zero, for both signs
         let moved = self.p as i128 + change.signum() * (change.abs() >> 6);
         let idle = qdelay == Span::ZERO && self.last_qdelay == Span::ZERO;
         self.last_qdelay = qdelay;
@@ -394,7 +396,7 @@ mod tests {
     }
 
     /// Nine packets of L, then one of C, from the start: the credit begins at -80 MTU, rises by 10 per packet of L
-    /// and falls by 90 per packet of C. At zero L is still served.
+    /// and falls by 90 per packet of C. At zero, L is still served.
     #[test]
     fn ten_percent_for_c() {
         let mut queue = dualpi2(params());
@@ -408,7 +410,7 @@ mod tests {
         assert_eq!(order, "LLLLLLLLLC".repeat(3));
     }
 
-    /// Shares of packets dropped and marked at a base probability.
+    /// Fractions of packets dropped and marked at a base probability.
     fn met(params: DualPi2Params, p: f64, ecn: Ecn) -> (f64, f64) {
         let mut queue = dualpi2(params);
         queue.pi.p = (p * ONE as f64) as u32;
@@ -437,7 +439,7 @@ mod tests {
         near(met(DualPi2Params { overload: Overload::Overflow, ..params() }, 0.6, Ecn::Ect1), (0.0, 1.0));
     }
 
-    /// Offer a link of 100 Mbit/s `percent` of its rate for 20 s. Returns the shares of arrivals dropped and marked
+    /// Offer a 100 Mbit/s link `percent` of its rate for 20 s. Returns the fractions of arrivals dropped and marked
     /// after 5 s, and the mean wait in s.
     fn offered(percent: u64, ecn: Ecn) -> (f64, f64, f64) {
         let queue = QueueConfig::DualPi2(params());

@@ -26,7 +26,7 @@ use crate::pool::{PacketId, Pool};
 use crate::qdisc::{us, Qdisc, ENOUGH};
 
 table! {
-    /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
+    /// FQ-CoDel (RFC 8290): one queue per connection, served in turn, each managed by CoDel.
     ///
     /// All queues share the limit. When it is exceeded, the queue with the most bytes drops the packet at its head.
     pub struct FqCodelParams "fq-codel" {
@@ -42,8 +42,8 @@ table! {
         queues: u32 = Takes::Whole(1, 65_536), 1024;
         /// Bytes that a queue may send in one round (§5.2).
         quantum: u32 = Takes::Size(1, 1 << 30), 1514;
-        /// An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`).
-        /// Default: off.
+        /// Queueing delay beyond which an ECN-capable packet is marked, regardless of CoDel's decision (Linux
+        /// `ce_threshold`). Default: off.
         ce_threshold: Option<Span> = DURATION;
         /// Packets that `ce_threshold` marks: those with ECT(1) or CE ("l4s"), or all ECN-capable ones (Linux
         /// `ce_threshold_selector` 1 with mask 3, or none).
@@ -79,7 +79,7 @@ pub(crate) struct FqCodel {
     packets: u32,
     bytes: u64,
     max: u32,
-    /// Time since which packets have waited without a break.
+    /// Start of the current period with waiting packets.
     since: Time,
     head_drops: VecDeque<Dropped>,
     overflows: u64,
@@ -192,7 +192,7 @@ impl FqCodel {
         self.head_drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
@@ -221,8 +221,7 @@ impl FqCodel {
         sum
     }
 
-    /// Return the number of the packet's queue: Fibonacci hashing of the connection's number, reduced by
-    /// multiplication.
+    /// Return the packet's queue number: Fibonacci hashing of the connection number, reduced by multiplication.
     fn classify(&self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (((spread >> 32) * self.params.queues as u64) >> 32) as u32

@@ -1,9 +1,9 @@
-//! Number of whole seconds of the run at which packets waited: the reading of a monitor that samples a queue once per
+//! Number of whole seconds of the run at which packets waited: the result of a monitor that samples a queue once per
 //! second, without an event per sample.
 
 use ackclock_core::Time;
 
-/// Counter of the whole seconds at which a state was true.
+/// Counter of the whole seconds at which a condition was true.
 #[derive(Clone, Debug)]
 pub(crate) struct Instants {
     counted: u64,
@@ -20,7 +20,7 @@ impl Default for Instants {
 }
 
 impl Instants {
-    /// Record that the state is true from `from` up to, but not including, `to`. Calls must be in order of `to`;
+    /// Record that the condition is true from `from` up to, but not including, `to`. Calls must be in order of `to`;
     /// their intervals may overlap.
     #[inline]
     pub(crate) fn cover(&mut self, from: Time, to: Time) {
@@ -44,8 +44,8 @@ impl Instants {
         self.next_ns = self.next.saturating_mul(SECOND);
     }
 
-    /// Number of seconds counted up to and including `now`, if the state is true from `now` to the end of the covered
-    /// time.
+    /// Number of seconds counted up to and including `now`, if the condition is true from `now` to the end of the
+    /// covered time.
     pub(crate) fn up_to(&self, now: Time) -> u64 {
         self.counted - self.next.saturating_sub(now.0 / SECOND + 1)
     }
@@ -73,7 +73,7 @@ mod tests {
                 (1..=last).filter(|k| spans.iter().any(|&(a, b)| (a..b).contains(&(k * SECOND)))).count() as u64
             };
             prop_assert_eq!(instants.up_to(Time(to)), seen(to / SECOND));
-            // before the end, where the state is true without a break from there on
+            // also at an earlier time, if the condition is true from then on without a break
             let tail = spans.iter().rev().scan(to, |until, &(a, b)| { let joins = b >= *until; *until = a; joins.then_some(a) }).last();
             if let Some(start) = tail.filter(|&t| t < to && t >= from) {
                 prop_assert_eq!(instants.up_to(Time(start)), seen(start / SECOND));

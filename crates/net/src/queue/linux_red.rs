@@ -1,4 +1,4 @@
-//! RED of Linux (`sch_red`): counts bytes, without the gentle variant, with marks, `harddrop`, `nodrop` and an
+//! Linux RED (`sch_red`): counts bytes, without the gentle variant, with marks, `harddrop`, `nodrop` and an
 //! adaptive drop probability.
 //!
 //! Source: Linux 7.3 `net/sched/sch_red.c`, `include/net/red.h`; conversion of arguments by `tc red`. The adaptation
@@ -14,7 +14,7 @@
 //!
 //! Above `max` every packet is signalled: by a mark with `ecn` and without `harddrop`, otherwise by a drop.
 //!
-//! Linux adapts every HZ / 2 ticks. Its timer wheel has a granularity of 8 ms at that distance, so with ticks of 1 ms
+//! Linux adapts every HZ / 2 ticks. Its timer wheel has a granularity of 8 ms at that distance, so with 1 ms ticks
 //! the period is 504 ms.
 //!
 //! Differs: the phase of the adaptation timer before the run is unknown, so the timer starts with the run, as if `tc`
@@ -47,14 +47,14 @@ table! {
         /// Burst of packets that passes without a signal; the weight of the moving average is computed from it.
         /// Default: (2 min + max) / (3 avpkt).
         burst: Option<u32> = COUNT;
-        /// Rate at which the mean decays while the queue is empty. Default: it does not decay, as below a shaper (HTB),
-        /// which never asks an empty queue for a packet.
+        /// Rate at which the mean decays while the queue is empty. Default: the mean does not decay, as below a shaper
+        /// (HTB), which never requests a packet from an empty queue.
         bandwidth: Option<Rate> = RATE;
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// With `ecn`: above `max`, drop ECN-capable packets, too.
+        /// With `ecn`: above `max`, also drop ECN-capable packets.
         harddrop: bool = FLAG, false;
-        /// With `ecn`: packets that are not ECN-capable pass.
+        /// With `ecn`: RED does not drop packets that are not ECN-capable.
         nodrop: bool = FLAG, false;
         /// Adjust the probability every 504 ms to keep the mean queue between 40 and 60 % of the way from `min` to
         /// `max`.
@@ -297,7 +297,7 @@ impl LinuxRed {
         (self.stream.next_u64() >> 32) / self.per_byte
     }
 
-    /// Make the adaptations that are due up to `now` (Linux `red_adaptative_algo`).
+    /// Perform the adaptations due by `now` (Linux `red_adaptative_algo`).
     fn adapt(&mut self, now: Time, idle_since: Option<Time>) {
         while self.adapts <= now {
             let at = self.adapts;
@@ -329,7 +329,7 @@ impl LinuxRed {
     }
 }
 
-/// Decay of the mean over an idle time, as a table of shifts (`tc`: `tc_red_eval_idle_damping`).
+/// Decay of the mean queue length over an idle time, as a table of shifts (`tc`: `tc_red_eval_idle_damping`).
 #[derive(Clone)]
 struct Damping {
     shifts: [u8; 256],
@@ -349,7 +349,7 @@ impl Damping {
         Damping { shifts, cell_log }
     }
 
-    /// Return the mean after an idle time (Linux `red_calc_qavg_from_idle_time`).
+    /// Return the mean queue length after an idle time (Linux `red_calc_qavg_from_idle_time`).
     fn after(&self, qavg: u64, idle: Span) -> u64 {
         let us = idle.as_us().min(255 << self.cell_log);
         match self.shifts[(us >> self.cell_log) as usize & 255] {
@@ -380,7 +380,7 @@ mod tests {
     use ackclock_core::packet::{Class, Load};
     use ackclock_core::Packet;
 
-    /// The fact sheet's vector: min 30000, max 90000, packets of 1000 bytes, a burst of 55.
+    /// The fact sheet's vector: min 30000, max 90000, 1000-byte packets, a burst of 55.
     fn parameters() -> LinuxRedParams {
         LinuxRedParams {
             limit: 400_000,
@@ -403,7 +403,7 @@ mod tests {
         LinuxRed::new(parameters, Stream::new(1, "test"))
     }
 
-    /// Offer one packet to a queue with `waiting` packets of 1000 bytes.
+    /// Offer one packet to a queue with `waiting` 1000-byte packets.
     fn admit(red: &mut LinuxRed, now: Time, waiting: u32, ecn: Ecn) -> Admission {
         let mut backlog = Backlog::default();
         backlog.expect(now, waiting);
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(at(&[504, 900, 1008, 1511, 1512]), at(&[1700]));
         assert_ne!(at(&[504, 900, 1008, 1511]), at(&[1700]));
         let mut idle = red(|p| p.adaptive = true);
-        idle.adapt(Time(u64::MAX / 4), None); // ends, although 10^10 periods have passed
+        idle.adapt(Time(u64::MAX / 4), None); // terminates, although 10^10 periods have passed
         assert!(idle.max_p < LEAST_P);
     }
 

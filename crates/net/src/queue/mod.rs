@@ -51,7 +51,7 @@ use threshold::Threshold;
 pub use threshold::ThresholdParams;
 
 family! {
-    /// A queue and its parameters. Limits count what waits, not the packet in transmission.
+    /// A queue and its parameters. Limits apply to waiting packets, not to the packet in transmission.
     pub enum QueueConfig "queues" {
         DropTail(DropTailParams),
         NetemLimit(NetemLimitParams),
@@ -98,7 +98,7 @@ impl QueueConfig {
         }
     }
 
-    /// Return the matching queueing discipline of the kernel, on a link with this delay.
+    /// Return the kernel's matching queueing discipline, on a link with this delay.
     pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
         match self {
             QueueConfig::DropTail(params) => Ok(params.qdisc()),
@@ -128,7 +128,7 @@ impl Default for QueueConfig {
     }
 }
 
-/// Reason for which a packet was dropped.
+/// Reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The loss model dropped the packet.
@@ -139,7 +139,7 @@ pub enum Refused {
     Aqm,
 }
 
-/// Packet in the pool that leaves a queue which held it, and its wait.
+/// Index of a packet that leaves the queue that held it, and its wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Served {
     pub id: PacketId,
@@ -147,10 +147,10 @@ pub(crate) struct Served {
     pub waited: Span,
 }
 
-/// Time, packet and reason of the drop of a held packet.
+/// Drop of a held packet: time, packet, and reason.
 pub(crate) type Dropped = (Time, Packet, Refused);
 
-/// Decision of a discipline on an arriving packet.
+/// A discipline's decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Accept,
@@ -164,7 +164,7 @@ pub(crate) struct Arrival<'a> {
     pub packet: &'a Packet,
     /// Transmission time of the packet.
     pub tx: Span,
-    /// End of the transmitter's current work.
+    /// Time at which the transmitter becomes idle.
     pub busy_until: Time,
     /// Packets that wait at `now`.
     pub backlog: &'a Backlog,
@@ -183,7 +183,7 @@ impl Arrival<'_> {
     }
 }
 
-/// State of a queue.
+/// Queue state.
 #[derive(Clone)]
 pub(crate) enum Queue {
     DropTail(DropTail),
@@ -257,7 +257,7 @@ impl Queue {
         held!(self, _queue => true, false)
     }
 
-    /// Form of [`Queue::admit`] for a queue that holds its packets. Returns false if the packet is refused, which
+    /// Variant of [`Queue::admit`] for a queue that holds its packets. Returns false if the packet is refused, which
     /// then still belongs to the caller.
     pub(crate) fn enqueue(
         &mut self,
@@ -300,7 +300,7 @@ impl Queue {
         held!(self, queue => queue.head_arrival(), None)
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         held!(self, queue => queue.has_head_drops(), false)
@@ -317,12 +317,12 @@ impl Queue {
         held!(self, queue => queue.len(), 0)
     }
 
-    /// Restart the maximum number of packets at the current length.
+    /// Reset the maximum number of packets to the current length.
     pub(crate) fn forget_max(&mut self) {
         held!(self, queue => queue.forget_max(), ())
     }
 
-    /// Return figures on the held packets: the integral of their number over time up to `now` (segments x ns), its
+    /// Return statistics on the held packets: the integral of their number over time up to `now` (segments x ns), its
     /// maximum, and the segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         held!(self, queue => queue.figures(now), (0, 0, 0, 0))
@@ -334,7 +334,7 @@ pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     packet.ecn != Ecn::NotEct
 }
 
-/// Packets that are treated as those of a scalable control.
+/// Packets that are treated as coming from a scalable congestion control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Classifier {
     /// ECT(1) and CE (RFC 9331 §5.1).

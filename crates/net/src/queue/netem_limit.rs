@@ -1,12 +1,12 @@
 //! netem's limit: as in Linux sch_netem, the limit counts every packet in the element, including those in the delay
 //! line. An emulator that hands a "queue size" to netem therefore caps the throughput at limit x packet size / delay,
-//! however fast the link is (the artefact in question for Mininet's `max_queue_size`).
+//! however fast the link is (as Mininet does with `max_queue_size`).
 //!
 //! The rate is that of HTB, above netem: HTB takes a packet from netem as soon as it has paid for the previous one. A
 //! packet therefore reaches the next element, and no longer counts, when its transmission starts (decision 0036).
-//! Everywhere else in this crate it does so when its transmission ends.
+//! Everywhere else in this crate, this happens when its transmission ends.
 //!
-//! A packet of several segments (TSO) counts once.
+//! A multi-segment packet (TSO) counts once.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span};
@@ -15,8 +15,9 @@ use super::{Admission, Arrival, Refused};
 use crate::qdisc::{Netem, Qdisc};
 
 table! {
-    /// Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link; on a link with a delay and no rate, netem alone.
-    /// The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in
+    /// Linux netem with its `limit`, below a shaper (HTB), as in a Mininet link; on a link with a delay and no rate,
+    /// netem alone.
+    /// The limit also counts packets in netem's delay line. A packet of several segments (`tso`) counts once here; in
     /// other queues it counts as that many packets. A packet leaves the queue when its transmission starts.
     pub struct NetemLimitParams "netem-limit" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
@@ -62,8 +63,8 @@ mod tests {
 
     #[test]
     fn caps_the_throughput_at_limit_over_delay() {
-        // Network of the PCC study: 100 Mb/s, 7.5 ms one way. For packets of 1500 bytes the cap is 1.6 Mb/s x limit,
-        // up to the link's rate at about 63 packets.
+        // Network of the PCC study: 100 Mb/s, one-way delay 7.5 ms. For 1500-byte packets the cap is 1.6 Mb/s x
+        // limit, up to the link's rate at about 63 packets.
         for (limit, expected_mbps) in [(5, 8.0), (20, 32.0), (50, 80.0), (70, 100.0)] {
             let config = LinkConfig {
                 queue: QueueConfig::NetemLimit(NetemLimitParams { limit }),

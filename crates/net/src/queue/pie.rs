@@ -21,7 +21,7 @@ use super::{ecn_capable, Admission, Arrival, Refused};
 use crate::qdisc::{time, Qdisc, ENOUGH};
 
 table! {
-    /// PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference.
+    /// PIE (RFC 8033): drops arriving packets at random to keep the queueing delay near a reference.
     pub struct PieParams "pie" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;
@@ -57,7 +57,7 @@ pub(crate) struct Pie {
     accu_prob: f64,
     /// Time of the next update.
     due: Time,
-    /// End of the transmitter's work, as of the last arrival.
+    /// Time at which the transmitter becomes idle, as of the last arrival.
     busy_until: Time,
 }
 
@@ -93,7 +93,7 @@ impl Pie {
         Admission::Refuse(Refused::Aqm)
     }
 
-    /// Draw whether to drop an arrival (§4.1, §5.3).
+    /// Decide at random whether to drop an arrival (§4.1, §5.3).
     fn drop_early(&mut self, arrival: &Arrival) -> bool {
         let half = Span(self.params.target.0 / 2);
         let light = self.qdelay_old < half && self.drop_prob < 0.2;
@@ -114,7 +114,7 @@ impl Pie {
         drops
     }
 
-    /// Compute the updates that are due up to `now`.
+    /// Perform the updates due by `now`.
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
             let at = self.due;
@@ -127,8 +127,8 @@ impl Pie {
         }
     }
 
-    /// Make one update (§4.2, §4.3) with the delay at this time. Returns true if further updates change nothing until
-    /// a packet arrives.
+    /// Perform one update (§4.2, §4.3) with the delay at this time. Returns true if further updates change nothing
+    /// until a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let off = qdelay.as_secs() - self.params.target.as_secs();
         let growth = qdelay.as_secs() - self.qdelay_old.as_secs();
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Offer a link of 1 Mbit/s `percent` of its rate for 100 s. Returns the share of packets dropped or marked, and
+    /// Offer a 1 Mbit/s link `percent` of its rate for 100 s. Returns the fraction of packets dropped or marked, and
     /// the mean wait in s.
     fn overload(percent: u64, ecn: bool) -> (f64, f64) {
         let queue = QueueConfig::Pie(params(ecn));

@@ -26,7 +26,7 @@ use super::{ecn_capable, Admission, Arrival, Refused};
 use crate::qdisc::{general, refused, share, Qdisc, FULL_FRAME};
 
 table! {
-    /// Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue.
+    /// Gentle RED (Floyd and Jacobson 1993): drops packets with a probability that rises with the mean queue length.
     pub struct RedParams "red" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;
@@ -117,8 +117,8 @@ impl Red {
         }
     }
 
-    /// Update the average at an arrival. After an idle time in which m packets could have been sent, it shrinks by (1
-    /// - w_q)^m.
+    /// Update the average at an arrival. After an idle time in which m packets could have been sent, it shrinks by a
+    /// factor of `(1 - w_q)^m`.
     fn update_average(&mut self, arrival: &Arrival) {
         self.s = self.s.max(arrival.tx);
         let w_q = self.parameters.weight;
@@ -192,7 +192,7 @@ mod tests {
         })
     }
 
-    /// Share of `n` packets signalled while the average stays at `avg`.
+    /// Fraction of `n` packets signalled while the average stays at `avg`.
     fn share(avg: f64, n: u32) -> f64 {
         let mut red = red(false);
         let signalled = (0..n).filter(|_| {
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(red.avg, 0.02);
         admit(&mut red, None, 10, Ecn::NotEct);
         assert!((red.avg - 0.03996).abs() < 1e-12);
-        // Idle for 500 ms, time for 500 packets.
+        // Idle for 500 ms, long enough to send 500 packets.
         red.avg = 4.0;
         admit(&mut red, Some(Time(500_000_000)), 0, Ecn::NotEct);
         assert!((red.avg - 4.0 * 0.998f64.powi(500)).abs() < 1e-9);

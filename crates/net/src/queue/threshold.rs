@@ -1,5 +1,5 @@
 //! Marking at a threshold: an ECN-capable packet that arrives while at least K packets wait is marked. For other
-//! packets only the limit matters. This is a switch for DCTCP (Alizadeh et al., "Data center TCP", SIGCOMM 2010,
+//! packets only the limit matters. This models a DCTCP switch (Alizadeh et al., "Data center TCP", SIGCOMM 2010,
 //! §3.1; RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
 
 use ackclock_core::schema::Takes;
@@ -9,10 +9,10 @@ use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
     /// Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does.
-    /// Packets that are not ECN-capable pass.
+    /// Packets that are not ECN-capable are not affected.
     pub struct ThresholdParams "threshold" {
-        /// Length of the queue from which on arriving packets are marked: packets or multiples of the bandwidth-delay
-        /// product.
+        /// Minimum length of the queue at which arriving packets are marked: packets or multiples of the
+        /// bandwidth-delay product.
         mark: u32 = Takes::PacketLimit;
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;

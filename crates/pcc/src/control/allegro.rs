@@ -6,7 +6,7 @@
 //!
 //! Differs: effects of an implementation's clock or threads are not modelled here (see `ackclock_core::pacing`). The
 //! RTT term in the utility of "usp" is left out. "ker" ignores the first and last five packets of an interval, which is
-//! not needed with intervals of whole spacings.
+//! not needed here because an interval spans a whole number of inter-packet gaps.
 //!
 //! Length: one state machine whose variants differ in constants only; a fifth of the file is their tables.
 
@@ -27,11 +27,11 @@ pub enum Start {
 /// Growth in the starting phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Growth {
-    /// Double the rate with each interval, without waiting for results.
+    /// With each interval, double the rate without waiting for results.
     Double,
-    /// Double the rate with each result.
+    /// With each result, double the rate.
     DoubleOnResult,
-    /// Add the smaller of rate and delivered rate with each result.
+    /// With each result, add the smaller of the rate and the delivery rate.
     AddDelivered,
 }
 
@@ -40,22 +40,22 @@ pub enum Growth {
 pub enum Exit {
     /// When utility falls, return to the last rate at which it rose.
     LastGood,
-    /// When utility falls, return to the last good rate, less the share lost.
+    /// When utility falls, return to the last good rate, less the fraction lost.
     LastGoodLessLoss,
     /// When utility falls, halve the rate.
     Half,
-    /// When utility per rate falls below this share of the previous value, return to the previous rate.
+    /// When utility per rate falls below this fraction of the previous value, return to the previous rate.
     BelowShare(f64),
 }
 
-/// Length of an interval.
+/// Interval length.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Length {
     /// Ten packets or m RTTs, whichever is longer, with m uniform between these bounds.
     Uniform(f64, f64),
     /// Ten packets or m RTTs, whichever is longer, with m drawn from low, low + 0.1, and so on up to high.
     Tenths(f64, f64),
-    /// m RTTs, with m from {1.5, 1.6, 1.7}, if 1.1 RTTs hold more than ten packets; otherwise ten packets or 5 ms,
+    /// m RTTs, with m from {1.5, 1.6, 1.7}, if more than ten packets fit in 1.1 RTTs; otherwise ten packets or 5 ms,
     /// whichever is longer.
     Modong,
     /// Minimum number of packets and of RTTs.
@@ -75,20 +75,20 @@ pub enum FirstMove {
     TrialAndStep,
 }
 
-/// Constants of an implementation.
+/// Constants of one implementation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AllegroParams {
     /// Initial rate.
     pub start: Start,
     /// Growth in the starting phase.
     pub growth: Growth,
-    /// End of the starting phase: condition and resulting rate.
+    /// How the starting phase ends: condition and resulting rate.
     pub exit: Exit,
     /// Whether the first interval's utility is halved.
     pub first_counts_half: bool,
-    /// Share of the rate used while a result of the starting phase is pending.
+    /// Fraction of the rate used while a result of the starting phase is pending.
     pub start_filler: f64,
-    /// Length of an interval.
+    /// Interval length.
     pub length: Length,
     /// Minimum relative size of a trial.
     pub epsilon_min: f64,
@@ -106,7 +106,7 @@ pub struct AllegroParams {
     pub sequential: bool,
     /// Change of the rate once the trials agree.
     pub first_move: FirstMove,
-    /// Unit of the step size: step n has n times this size.
+    /// Step size unit: step n is n times this size.
     pub step: f64,
     /// Maximum size of a step.
     pub step_max: f64,
@@ -118,9 +118,9 @@ pub struct AllegroParams {
     pub reverts_by_size: bool,
     /// Minimum change of a step, packets per interval.
     pub least_packets: f64,
-    /// Threshold and margin in bit/s: a rate above the threshold that exceeds the sent rate by more than the margin is
-    /// reduced to the sent rate. Like the authors' code this uses all packets sent in the interval, including lost
-    /// ones, so it detects a slow host and ignores loss.
+    /// Threshold and margin in bit/s: a rate above the threshold that exceeds the measured sending rate by more than
+    /// the margin is reduced to the sending rate. Like the authors' code this uses all packets sent in the interval,
+    /// including lost ones, so it detects a slow host and ignores loss.
     pub resync: Option<(f64, f64)>,
     /// Minimum rate, bit/s.
     pub min_rate: f64,
@@ -215,12 +215,12 @@ impl AllegroParams {
     };
 }
 
-/// Two packets of 1500 bytes per second. Differs: the paper gives no minimum rate.
+/// Two 1500-byte packets per second. Differs: the paper gives no minimum rate.
 const MIN_RATE: f64 = 24_000.0;
-/// 10 Gbit/s, because the starting phase would never end on links without a rate.
+/// 10 Gbit/s, because the starting phase would never end on links without a rate limit.
 const MAX_RATE: f64 = 1e10;
 
-/// State of the algorithm.
+/// Algorithm state.
 #[derive(Clone)]
 pub struct Allegro {
     params: AllegroParams,
@@ -228,7 +228,7 @@ pub struct Allegro {
     phase: Phase,
     /// r, bit/s.
     base: f64,
-    /// Number of the current phase; results with a smaller one are ignored.
+    /// Number of the current phase; results that carry a smaller number are ignored.
     epoch: u32,
     first_rtt: bool,
 }
@@ -271,7 +271,7 @@ struct Adjusting {
 }
 
 const MAX_PAIRS: usize = 3;
-/// Layout of a purpose: epoch, and number of the interval in it. The last number marks intervals that test nothing.
+/// Layout of a purpose: epoch, and interval number within it. The last number marks intervals that test nothing.
 const NUMBER_BITS: u32 = 3;
 const FILLER: u32 = (1 << NUMBER_BITS) - 1;
 const EPOCHS: u32 = u32::MAX >> NUMBER_BITS;
@@ -325,7 +325,7 @@ impl Allegro {
         base * if up { 1.0 + epsilon } else { 1.0 - epsilon }
     }
 
-    /// Draw the conclusion from all trials of a decision.
+    /// Decide from the results of all trials.
     fn conclude(&mut self) {
         let Phase::Decision(Decision { epsilon, up, utility, .. }) = self.phase else { return };
         let p = self.params;

@@ -8,21 +8,21 @@ use super::{Algorithm, Allegro, AllegroParams, Controller, Length, Start, Vivace
 use crate::config::{Config, Feedback};
 use crate::utility::{Gradient, Kind};
 
-/// A controller by name.
+/// Registry entry of a controller.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Table of the options.
+    /// Option table.
     pub options: &'static Table,
     /// Default options of the controller.
     pub usual: fn() -> Value,
     recipe: fn(&Value) -> Result<Recipe, Refusal>,
 }
 
-/// Build an entry from name, one-line description, table of options, their defaults, and constants.
+/// Build an entry from its name, one-line description, option table, defaults and constants.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ident, $usual:expr, $params:expr) => {
         Entry {
@@ -96,7 +96,7 @@ pub const ENTRIES: &[Entry] = &[
     ),
 ];
 
-/// Weight of the RTT deviation in the utility of a scavenger, 1/s.
+/// Weight of the RTT deviation in a scavenger's utility, 1/s.
 const SCAVENGER: f64 = 1500.0;
 
 /// Name and one-line description of each controller.
@@ -133,18 +133,19 @@ macro_rules! with_transport {
                 $($own)*
                 /// maximum rate, Mbit/s
                 max_rate_mbps: f64 = Takes::Number(0.1, 1e6), AllegroParams::PAPER.max_rate / 1e6;
-                /// number of datagrams per report; the authors' receiver of 2014-16 uses 20
+                /// number of datagrams per report; 20 in the authors' receiver of 2014-16
                 feedback: u32 = Takes::Whole(1, 256), Feedback::default().every;
                 /// maximum time that a datagram waits for its report, ms
                 feedback_flush_ms: f64 = Takes::Number(0.0, 10_000.0), Feedback::default().flush.0 as f64 / 1e6;
                 /// repeat earlier reports in each report; if false, a lost report makes its datagrams look lost
                 feedback_repeats: bool = FLAG, Feedback::default().repeats;
-                /// when there is nothing new to send, resend what is not acknowledged
+                /// retransmit unacknowledged data while there is no new data to send
                 fills_up: bool = FLAG, Config::default().fills_up;
-                /// a datagram counts as lost when this many with larger numbers were reported and it was not
+                /// number of datagrams with larger numbers that are reported before an unreported datagram counts as
+                /// lost
                 reordering: u32 = Takes::Whole(1, 255), Config::default().reordering;
-                /// use the rate set, not the rate measured, in the utility; stalls of the sender then have no effect on
-                /// it
+                /// evaluate the utility with the rate that was set instead of the measured rate; stalls of the sender
+                /// then have no effect on the utility
                 nominal_rate: bool = FLAG, Config::default().nominal;
             }
         }
@@ -259,7 +260,7 @@ gradient_options! {
 gradient_options! {
     /// Options of Proteus' hybrid.
     HybridOptions "pcc-proteus-h" {
-        /// rate from which on the flow acts as a scavenger, Mbit/s
+        /// rate above which the flow acts as a scavenger, Mbit/s
         threshold_mbps: f64 = Takes::Number(0.0, 1e6), 10.0;
     } |options| options.threshold_mbps
 }
@@ -279,7 +280,7 @@ pub struct Recipe {
     pub config: Config,
 }
 
-/// Return the recipe of a controller by name, or an error about the name or the options.
+/// Return the recipe for a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|e| e.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,5 @@
 //! PCC Vivace (NSDI 2018) and PCC Proteus (SIGCOMM 2020): the gradient of the utility, measured by pairs of intervals
-//! at r (1 +- epsilon), determines the change of the rate. Successive changes in one direction become larger.
+//! at r (1 +- epsilon), determines how the rate changes. Successive changes in one direction become larger.
 //!
 //! Variables: r (`base`), bit/s; tau, number of rounds in the same direction; k (`at_bound`), number of rounds in which
 //! the change bound was reached. Gradients use rates in Mbit/s. Proteus adds votes of more pairs and removes noise from
@@ -13,7 +13,7 @@ use ackclock_core::Stream;
 use super::{heads, length, PathView, Plan, RateControl};
 use crate::interval::Measured;
 
-/// Decision rule of the pairs.
+/// Rule that turns the results of the pairs into a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Votes {
     /// All pairs must agree.
@@ -24,7 +24,7 @@ pub enum Votes {
     EasilyDown,
 }
 
-/// Constants of a variant.
+/// Constants of one variant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VivaceParams {
     /// Number of packets per RTT in the first interval.
@@ -33,7 +33,7 @@ pub struct VivaceParams {
     pub epsilon: f64,
     /// Number of pairs of trials in a decision.
     pub pairs: u32,
-    /// Decision rule of the pairs.
+    /// Rule that turns the results of the pairs into a decision.
     pub votes: Votes,
     /// theta_0: conversion factor from gradient to change of rate.
     pub theta: f64,
@@ -104,7 +104,7 @@ struct Probe {
     first_look: Option<[Trial; 2 * MAX_PAIRS]>,
 }
 
-/// State of the algorithm.
+/// Algorithm state.
 #[derive(Clone)]
 pub struct Vivace {
     params: VivaceParams,
@@ -190,7 +190,7 @@ impl Vivace {
         }
         match first_look {
             None if trials.chunks_exact(2).take(p.pairs as usize).any(|t| t[0].loss < t[1].loss) => {
-                return self.probe(self.base, Some(trials)); // more rate but less loss: measure again
+                return self.probe(self.base, Some(trials)); // higher rate but less loss: measure again
             }
             Some(first) => {
                 for (now, before) in trials.iter_mut().zip(first) {

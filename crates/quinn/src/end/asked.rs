@@ -1,4 +1,4 @@
-//! Calls made by the application and by the tables on an end.
+//! Operations on an end that the application and the result tables call.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -171,7 +171,7 @@ impl End {
         self.trace.iter_mut().for_each(|rows| rows.push(row));
     }
 
-    /// Record a row if an arrival contained an ACK.
+    /// Record a trace row if the arriving datagram contained an ACK.
     pub(super) fn note_ack(&mut self, t: Time, before: &Stats, window_before: u64) {
         let (stats, Some(sample)) = (self.stats(), self.sample()) else { return };
         if stats.acks == before.acks {

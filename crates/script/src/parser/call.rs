@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(Call { until, name: name.text.to_string(), args, result, errno })
     }
 
-    /// Skip a note for the reader, in parentheses.
+    /// Skip a remark in parentheses.
     fn note(&mut self) -> Result<(), Error> {
         let open = self.next()?;
         let mut depth = 1u32;
@@ -100,7 +100,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Parse `a|b|c`. `applies`: whether a word may have arguments; after a result, parentheses contain a note.
+    /// Parse `a|b|c`. `applies`: whether a word may have arguments; after a result, parentheses contain a remark.
     fn alternatives(&mut self, applies: bool) -> Result<Expr, Error> {
         let first = self.primary(applies)?;
         if !self.peek()?.is('|') {

@@ -111,7 +111,7 @@ impl Parser<'_> {
         Ok(p)
     }
 
-    /// Parse flags: letters, point and digit, up to the sequence numbers.
+    /// Parse flags (letters, a dot, a digit) up to the sequence numbers.
     fn flags(&mut self) -> Result<TcpFlags, Error> {
         let start = self.peek()?;
         let mut letters = String::new();
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a word consists of flags and is therefore not the kind of a packet.
+/// Whether a word consists of flags and is therefore not a packet kind.
 fn is_flags(word: &str) -> bool {
     word.chars().all(|c| "FSRPUEWA".contains(c) || c.is_ascii_digit())
 }

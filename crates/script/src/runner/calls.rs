@@ -1,4 +1,4 @@
-//! Socket calls: time and value of their results.
+//! Socket calls: return times and return values.
 
 use ackclock_core::{Span, Time};
 

@@ -17,7 +17,8 @@ pub trait Machine {
     /// Current time of the script, starting at [`super::START`].
     fn now(&self) -> Time;
 
-    /// Advance to the next event (a packet is sent, a blocking call returns, a timer expires), at most to `until`.
+    /// Advance to the next event (a packet is sent, a blocking call returns, a timer expires), but not beyond
+    /// `until`.
     fn step(&mut self, until: Time) -> Result<(), Stop>;
 
     /// Tap with the packets that the machine sent.
@@ -26,7 +27,7 @@ pub trait Machine {
     /// Deliver a packet from the network.
     fn inject(&mut self, line: u32, packet: &Packet) -> Result<(), Stop>;
 
-    /// Make a call of the application. `None`: the call blocks; at most one call does.
+    /// Make a socket call for the application. Returns `None` if the call blocks; only one call can block at a time.
     fn call(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
     /// Result of the blocking call; `None` while it blocks.

@@ -141,7 +141,7 @@ impl Machine for Simulated<'_> {
     }
 }
 
-/// Refuse constructs that cannot be played, before any event is played.
+/// Reject constructs that cannot be played, before any event is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

@@ -1,5 +1,5 @@
-//! Tap in front of the host: packets that the host sent and no expectation has taken yet, the trace, and the mapping
-//! between the script's numbers and the host's.
+//! Tap in front of the host: packets that the host has sent and that no expectation has consumed yet, the trace, and
+//! the mapping between the script's numbers and the host's.
 
 use std::collections::VecDeque;
 
@@ -13,27 +13,27 @@ use crate::options::Options;
 /// Maximum number of lines in the trace.
 const MAX_TRACE: usize = 10_000;
 
-/// Packet sent by the host, in the form of the language.
+/// Packet sent by the host, in script form.
 #[derive(Clone, Debug)]
 pub struct Captured {
     /// Time at which the packet was sent.
     pub at: Time,
-    /// Packet, with sequence numbers relative to each side's first.
+    /// Packet, with sequence numbers relative to each side's initial one.
     pub packet: TcpPacket,
     /// ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// State of the tap.
+/// Tap state.
 #[derive(Debug, Default)]
 pub struct Tap {
-    /// Packets that no expectation has taken yet.
+    /// Packets that no expectation has consumed yet.
     pub queue: VecDeque<Captured>,
     /// Number of packets sent so far.
     pub sent: usize,
     /// One line per packet, in both directions.
     pub trace: Vec<String>,
-    /// First sequence numbers of the host and of the peer, as written in the script's SYNs.
+    /// Initial sequence numbers of the host and the peer, as written in the script's SYNs.
     pub first_numbers: (u32, u32),
     /// Pairs of timestamps: the script's, the host's.
     pub stamps: Vec<(u32, u32)>,
@@ -42,7 +42,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Begin a new connection. Packets of the previous one are forgotten.
+    /// Begin a new connection. Packets of the previous one are discarded.
     pub fn restart(&mut self) {
         self.queue.clear();
         self.stamps.clear();

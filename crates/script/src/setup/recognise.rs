@@ -57,7 +57,7 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
         // Commands that only print information.
         "cat" if args.iter().all(|a| a.starts_with("/proc/") || a.starts_with("/sys/")) => Ok(()),
         "ss" | "netstat" | "date" | "uname" | "hostname" | "dmesg" => Ok(()),
-        // `nstat` prints counters; reading a single one needs a pipe, which is refused.
+        // `nstat` prints counters; reading a single one needs a pipe, which is rejected.
         "nstat" if args.iter().all(|a| a.starts_with('-')) => Ok(()),
         "sleep" => Err(Refused::Unknown("set-up command 'sleep'".into())),
         "echo" | "printf" | ":" | "true" | "sync" | "cd" => Ok(()),

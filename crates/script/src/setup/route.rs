@@ -4,7 +4,7 @@ use ackclock_core::Span;
 
 use super::sysctl::Refused;
 
-/// Metrics of the route; `None` = not set.
+/// Route metrics; `None` = not set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Route {
     /// Initial congestion window, segments.

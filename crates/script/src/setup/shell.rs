@@ -1,5 +1,5 @@
 //! Splits the text of a command into simple commands: words, quotation marks, `;`, `&&`, redirections. Constructs
-//! that need a shell to be understood (pipes, substitutions, loops) are refused by name.
+//! that need a shell to be understood (pipes, substitutions, loops) are rejected by name.
 
 /// A simple command.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -114,7 +114,7 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
     Ok(all)
 }
 
-/// Evaluate `((...))` at the front of a text that follows a `$`: whole numbers, `+ - * /`, parentheses. Returns the
+/// Evaluate `((...))` at the start of a string that follows a `$`: whole numbers, `+ - * /`, parentheses. Returns the
 /// value and the number of characters consumed.
 fn arithmetic(text: &str) -> Result<(i64, usize), String> {
     let refuse = || "shell substitution '$('".to_string();

@@ -1,8 +1,7 @@
 //! Kernel parameters, one line each: name, range, value after boot (Linux 6.x,
-//! `Documentation/networking/ip-sysctl.rst`), and the value after the defaults script of the public suites if it
-//! differs.
+//! `Documentation/networking/ip-sysctl.rst`), and the value set by the public suites' defaults script if it differs.
 
-/// Reason for which a parameter or a command was refused.
+/// Reason why a parameter or a command was rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
     /// Unknown to ackclock.
@@ -55,7 +54,7 @@ macro_rules! sysctls {
                 }
             }
 
-            /// Values after the defaults script of the public suites.
+            /// Values set by the public suites' defaults script.
             pub fn suite() -> Sysctls {
                 Sysctls {
                     $($($number: $suite,)?)*

@@ -58,7 +58,7 @@ struct Ids {
     last: u16,
     /// Id of the last packet that arrived.
     came: u16,
-    /// Packets in flight or lost, the oldest first: first id, header, and payload per segment.
+    /// Packets in flight or lost, oldest first: first id, header, and payload per segment.
     on_way: VecDeque<(u16, Header, u64)>,
 }
 
@@ -78,8 +78,8 @@ impl Ids {
         self.on_way.push_back((id, packet.header, segment));
     }
 
-    /// Return the id with which the packet was sent. A packet that no host sent (a router generated it) gets the id
-    /// of the packet that arrived before it.
+    /// Return the id with which the packet was sent. A packet that no host sent, because a router generated it, gets
+    /// the id of the last packet that arrived before it.
     fn find(&mut self, header: &Header) -> u16 {
         let Some(at) = self.on_way.iter().position(|(_, sent, _)| has(sent, header)) else {
             return self.came;
@@ -101,8 +101,8 @@ impl Ids {
     }
 }
 
-/// Whether `got` is `sent` or a part of it. A network card may have split it, and a router may have appended data or
-/// changed flags.
+/// Whether `got` is `sent` or a part of it. A NIC may have split it, and a router may have appended data or changed
+/// flags.
 fn has(sent: &Header, got: &Header) -> bool {
     let part = |sent: &Segment, got: &Segment| {
         let within = match got.len {

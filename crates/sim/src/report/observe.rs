@@ -14,8 +14,8 @@ use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 impl SampleRow {
-    /// Convert a sample of an external stack: bytes become full datagrams. The stack reports neither a congestion
-    /// state nor the peer's window.
+    /// Convert an external stack's sample: bytes become full datagrams. The stack reports neither a congestion state
+    /// nor the peer's window.
     fn of_foreign(world: &World, flow: &Flow, sample: &Sample) -> SampleRow {
         let packets = |bytes| foreign::packets(sample, bytes);
         SampleRow {
@@ -43,18 +43,18 @@ pub struct Observer {
     /// Next times at which link counters are read: for queue samples, and at the end of the warm-up.
     looks: [Time; 2],
     goodput_since: Time,
-    /// For each flow, bytes acknowledged and bytes arrived by `goodput_since`.
+    /// For each flow, bytes acknowledged and bytes received by `goodput_since`.
     counted: Vec<[u64; 2]>,
     limits_since: Time,
     /// For each flow, time by limiting cause up to `limits_since`.
     held: Vec<Held>,
     /// Performance counters of each flow; `None` unless performance is measured.
     pub meter: Option<Meter>,
-    /// Samples of flows.
+    /// Flow samples.
     pub samples: Vec<SampleRow>,
-    /// Samples of queues.
+    /// Queue samples.
     pub queues: Vec<QueueRow>,
-    /// Goodput of flows, by interval.
+    /// Flow goodput, by interval.
     pub goodput: Vec<GoodputRow>,
     /// Time by limiting cause of flows, by interval.
     pub limits: Vec<LimitRow>,
@@ -186,7 +186,7 @@ impl Observer {
     }
 
     /// Record the limiting causes of the interval. A wait for the retransmission timer is recognised only at its end,
-    /// so the part of it in earlier intervals is moved to that cause there.
+    /// so the part of it that earlier intervals attributed to another cause is then moved to the timeout there.
     fn tell_limits(&mut self, world: &World, flows: &[Flow]) {
         let t = world.now();
         for (flow, before) in flows.iter().zip(&mut self.held) {
@@ -253,5 +253,5 @@ const GOODPUT: u32 = 2;
 const LIMITS: u32 = 3;
 const WARM_UP: u32 = 4;
 const SLICE: u32 = 5;
-/// Recurring event: a flow with clients stops. Its goodput covers the time until then.
+/// Recurring event: a flow with clients stops. Its goodput covers the time up to this point.
 pub const STOP: u32 = 6;

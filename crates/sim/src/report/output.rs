@@ -27,8 +27,8 @@ use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sum
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// Minimum number of flows for returning freed memory to the system before the tables are built. With fewer flows,
-/// closed connections leave enough room for columns.
+/// Minimum number of flows for which freed memory is returned to the system before the tables are built. With fewer
+/// flows, the columns fit into the memory of closed connections.
 const CROWD: usize = 10_000;
 
 /// A finished run, from which the tables are built.
@@ -41,12 +41,12 @@ pub(crate) struct Ended {
     pub journal: Journal,
     /// Samples taken at intervals.
     pub observer: Observer,
-    /// Clients of populations with the values they drew.
+    /// Population clients, with the values drawn for them.
     pub clients: Vec<ClientRow>,
 }
 
 /// Build the requested tables, in a fixed order. Most runs of a sweep need few tables, and even empty ones take time.
-/// `traced` selects columns of table `acks`; all if it is empty.
+/// `traced`: columns of table `acks` to build; all if empty.
 pub(crate) fn tables(
     mut ended: Ended,
     wanted: impl Fn(&str) -> bool,
@@ -57,7 +57,7 @@ pub(crate) fn tables(
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].event.flow, *idx));
-    // `fq` may send a segment after the sender has processed later events
+    // with `fq`, a segment may be sent after later events of its sender
     for (_, records) in
         journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.event.t))
     {
@@ -70,7 +70,7 @@ pub(crate) fn tables(
     ended.world.forget_links();
     let mut of_links = counted.map(|(counters, names)| links(&counters, names));
     if ended.flows.len() >= CROWD {
-        memory::give_back(); // columns do not fit into the gaps between the remains of connections
+        memory::give_back(); // columns do not fit into the heap gaps that closed connections leave
     }
     let mut found = Vec::new();
     macro_rules! keep {
@@ -103,12 +103,12 @@ pub(crate) fn tables(
     found
 }
 
-/// Names of connection failures, by number.
+/// Failure names, by number.
 const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {
     fn flows(flows: &[Flow], world: &World) as FLOWS "flows"
-    "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` covers the time after it), and are taken at the host that sends the data."
+    "One row per flow, in every run. Counts cover the whole run including the warm-up (table `performance` covers the time after it), and are taken at the host that sends the data."
     {
         let rows = || flows.iter();
         let sums = || flows.iter().map(Flow::sums);
@@ -128,26 +128,26 @@ columns! {
         let by = |hold: Hold| held.iter().map(move |h| h.as_ref().map_or(Span::MAX, |h| h.0[hold as usize]));
     }
     u4 flow = rows().map(|f| f.id), "Number of the flow, from 0, group after group.";
-    u4 group = rows().map(|f| f.group), "Number of its group in the scenario, from 0.";
-    time start_s ["s"] = rows().map(|f| f.start), "When the flow starts.";
+    u4 group = rows().map(|f| f.group), "Number of the flow's group in the scenario, from 0.";
+    time start_s ["s"] = rows().map(|f| f.start), "Time when the flow starts.";
     time established_s ["s"] = rows().map(|f| f.established),
-        "When the end that opened the flow's first connection completed the handshake.", or "no handshake was completed, or the transport has none";
+        "Time when the end that opened the flow's first connection completed the handshake.", or "no handshake was completed, or the transport has none";
     time stop_s ["s"] = rows().map(|f| f.stop),
-        "When the application stops: at the scenario's `stop`, when the flow is complete, or at the end of the run, whichever comes first.";
+        "Time when the application stops: at the scenario's `stop`, when the flow is complete, or at the end of the run, whichever comes first.";
     f8 completion_s ["s"] = rows().map(|f| elapsed(f, f.completed)),
-        "Time from the start of the flow until it was complete: all its data, and the FIN behind it, was acknowledged to the sending host, or the client had the last response.", or "it did not complete";
+        "Time from the start of the flow to its completion: all its data and the FIN were acknowledged to the sending host, or the client had received the last response.", or "it did not complete";
     i8 bytes_acked ["bytes"] = sums().map(|s| s.acked), "Payload acknowledged to the sending host. Without acknowledgments (UDP): payload received.";
     f8 goodput_bps ["bit/s"] = rows().map(goodput),
         "Payload acknowledged until `stop_s`, or all of it if the flow is complete, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
     i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions; for QUIC, all packets.";
-    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Retransmissions among `sent_packets`; for QUIC, packets taken as lost, whose data is sent again.";
-    i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four.";
-    i8 rtos_open = sums().map(|s| s.rtos_open), "Timeouts in state Open; of PCC, all.";
+    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Retransmissions among `sent_packets`; for QUIC, packets considered lost, whose data is retransmitted.";
+    i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four columns.";
+    i8 rtos_open = sums().map(|s| s.rtos_open), "Timeouts in state Open; for PCC, all timeouts.";
     i8 rtos_disorder = sums().map(|s| s.rtos_disorder), "Timeouts in state Disorder.";
     i8 rtos_recovery = sums().map(|s| s.rtos_recovery), "Timeouts in state Recovery.";
     i8 rtos_loss = sums().map(|s| s.rtos_loss), "Timeouts in state Loss, that is, repeated timeouts.";
     i8 tlps = sums().map(|s| s.tlps), "Tail loss probes (RFC 8985 §7).";
-    i8 recoveries = sums().map(|s| s.recoveries), "Episodes of fast recovery; of QUIC, reductions of the window.";
+    i8 recoveries = sums().map(|s| s.recoveries), "Episodes of fast recovery; for QUIC, reductions of the window.";
     i8 lost_retransmits ["segments"] = sums().map(|s| s.lost_retransmits), "Retransmissions that the sender marked lost.";
     i8 undos = sums().map(|s| s.undos), "Window reductions that the sender undid.";
     i8 spurious_rtos = sums().map(|s| s.spurious_rtos), "Timeouts that proved spurious (F-RTO, RFC 5682).";
@@ -157,9 +157,9 @@ columns! {
     f8 mean_rtt_s ["s"] = sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)), "Mean of all RTT samples.", or "there was no sample";
     span min_rtt_s ["s"] = sums().map(|s| s.min_rtt), "Minimum of all RTT samples.", or "there was no sample";
     f8 slow_start_end_s ["s"] = sums().map(|s| of_start(s, |exit| exit.at.as_secs())),
-        "When the flow's first slow start ended.", or "slow start did not end, or the transport has none";
+        "Time when the flow's first slow start ended.", or "slow start did not end, or the transport has none";
     text(&SlowStartEnd::NAMES) slow_start_by = sums().map(|s| s.slow_start.map_or(0, |exit| exit.by as u32)),
-        "Why it ended: \"rule\" (the slow-start algorithm ended it), \"loss\", \"mark\", \"timeout\", \"threshold\" (cwnd reached an ssthresh that was set before, or the controller set one); empty if it did not end.";
+        "Reason why the first slow start ended: \"rule\" (the slow-start algorithm ended it), \"loss\", \"mark\", \"timeout\", \"threshold\" (cwnd reached an ssthresh that was set before, or the controller set one); empty if it did not end.";
     f8 slow_start_cwnd ["segments"] = sums().map(|s| of_start(s, |exit| f64::from(exit.cwnd))),
         "cwnd at the end of slow start, before any reduction.", or "slow start did not end";
     f8 slow_start_ssthresh ["segments"] = sums().map(|s| of_start(s, |exit| f64::from(exit.ssthresh))),
@@ -167,49 +167,49 @@ columns! {
     f8 slow_start_lost ["segments"] = sums().map(|s| of_start(s, |exit| exit.lost as f64)),
         "Segments marked lost within two round trips after slow start.", or "slow start did not end";
     f8 send_rate_bps ["bit/s"] = rows().map(send_rate),
-        "PCC: rate of the payload sent from `start_s` to `stop_s`, including retransmissions; QUIC: rate of everything behind the UDP header.", or "it is a flow of TCP or of plain datagrams";
+        "PCC: rate of the payload sent from `start_s` to `stop_s`, including retransmissions; QUIC: rate of the UDP payload.", or "the flow is TCP or plain datagrams";
     f8 lost_packets ["packets"] = rows().map(|f| of_stack(f, f.sums().lost_packets)),
-        "PCC and QUIC: datagrams that the sender considered lost.", or "it is a flow of TCP or of plain datagrams";
-    f8 intervals = rows().map(|f| of_pcc(f, f.sums().intervals)), "PCC: number of monitor intervals.", or "it is not a PCC flow";
+        "PCC and QUIC: datagrams that the sender considered lost.", or "the flow is TCP or plain datagrams";
+    f8 intervals = rows().map(|f| of_pcc(f, f.sums().intervals)), "PCC: number of monitor intervals.", or "the flow is not PCC";
     flag failed = rows().map(|f| f.failed), "Whether a connection gave up.";
     text(FAILURES) failure = sums().map(|s| s.failure),
-        "QUIC: why: \"idle timeout\", \"too many gaps\" (the receiving stack closes the connection when the data that has arrived has 1,024 gaps), \"error of the stack\", \"closed by the peer\", \"refused\"; empty if it did not fail, or the transport does not tell.";
+        "QUIC: reason why a connection gave up: \"idle timeout\", \"too many gaps\" (the receiving stack closes the connection when the data that has arrived has 1,024 gaps), \"error of the stack\", \"closed by the peer\", \"refused\"; empty if no connection failed, or the transport reports no reason.";
     f8 departure_cv = rows().map(|f| world.departures(f.id).variation()),
         "Coefficient of variation of the times between departures of data packets from the host; 0 means evenly spaced.", or "there were fewer than two such times, or all packets left at once";
     u4 largest_burst ["packets"] = rows().map(|f| world.departures(f.id).largest_burst()),
         "Maximum number of packets sent back to back: each was sent before the first link had finished transmitting the previous one.";
-    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it: in ticks of the host.",
+    span busy_s ["s"] = told(|t| t.busy), "Time with unsent or unacknowledged data, counted in timer ticks of the host like the kernel's `tcpi_busy_time`.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
-    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Part of `busy_s` in which the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
+    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Part of `busy_s` during which the receiver's window blocked the next segment (`tcpi_rwnd_limited`).",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
-    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Part of `busy_s` in which the send buffer was too small (`tcpi_sndbuf_limited`).",
+    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Part of `busy_s` during which the send buffer was too small (`tcpi_sndbuf_limited`).",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_handshake_s ["s"] = by(Hold::Handshake),
-        "Time in which the first connection was not established yet. The nine `limit_` columns add up to the time from `start_s` to `stop_s`.",
+        "Time before the first connection was established. The nine `limit_` columns add up to the time from `start_s` to `stop_s`.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_application_s ["s"] = by(Hold::Application),
-        "Time in which data was outstanding, and the application had written no more.",
+        "Time during which data was outstanding and the application had written no further data.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_rwnd_s ["s"] = by(Hold::Receiver),
-        "Time in which the receiver's window was the limit.",
+        "Time during which the receiver's window limited the sender.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_sndbuf_s ["s"] = by(Hold::SendBuffer),
-        "Time in which the application had more, and the send buffer, or the host's queue, had no room.",
+        "Time during which the application had more data, but the send buffer or the host's queue was full.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_cwnd_s ["s"] = by(Hold::Window),
-        "Time in which cwnd was the limit.",
+        "Time during which cwnd limited the sender.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_pacing_s ["s"] = by(Hold::Pacing),
-        "Time in which the next segment waited for its time.",
+        "Time during which the next segment waited for its departure time.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_recovery_s ["s"] = by(Hold::Recovery),
-        "Time in which losses were repaired (states Recovery and Loss).",
+        "Time during which losses were being repaired (states Recovery and Loss).",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_timeout_s ["s"] = by(Hold::Timeout),
-        "Time in which the sender waited for its retransmission timer, which then expired: since the last ACK or transmission.",
+        "Time during which the sender waited for a retransmission timer that then expired, counted from the last ACK or transmission.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_idle_s ["s"] = by(Hold::Idle),
-        "Time in which all data was acknowledged, and there was nothing to send.",
+        "Time during which all data was acknowledged and there was nothing to send.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
 }
 
@@ -224,9 +224,9 @@ columns! {
     }
     u4 flow = rows().map(|f| f.flow), "Number of the flow.";
     u4 idx = rows().map(|f| f.idx), "Number of the fetch, burst or frame within the flow, from 0.";
-    time start_s ["s"] = rows().map(|f| f.start), "When the fetch or burst began, or the frame was made.";
+    time start_s ["s"] = rows().map(|f| f.start), "Time when the fetch or burst began, or the frame was generated.";
     f8 connect_s ["s"] = rows().map(|f| elapsed(f, f.connected)),
-        "Time from the start until the client completed the handshake.", or "it did not, or an existing connection was used";
+        "Time from the start until the client completed the handshake.", or "the handshake was not completed, or an existing connection was used";
     f8 first_byte_s ["s"] = rows().map(|f| elapsed(f, f.first_byte)), "Time from the start to the first byte of the response.", or "none arrived";
     f8 total_s ["s"] = rows().map(|f| elapsed(f, f.completed)), "Time from the start to the last byte of the response.", or "it did not arrive";
     i8 bytes ["bytes"] = rows().map(|f| f.bytes), "Size of the response.";
@@ -262,10 +262,10 @@ columns! {
     u4 flow = rows().map(|r| r.flow), "Number of the flow.";
     u4 idx = all.iter().map(|(idx, _)| *idx), "Number of the fetch or transaction within the flow; 0 if the flow has only one connection.";
     flag responder = rows().map(|r| r.responder), "Whether the sender accepted the connection (the other end opened it).";
-    time t_enter_s ["s"] = rows().map(|r| r.t_enter), "When recovery began.";
-    time t_exit_s ["s"] = rows().map(|r| r.t_exit), "When recovery ended.";
+    time t_enter_s ["s"] = rows().map(|r| r.t_enter), "Time when recovery began.";
+    time t_exit_s ["s"] = rows().map(|r| r.t_exit), "Time when recovery ended.";
     u4 pipe_enter ["segments"] = rows().map(|r| r.pipe_enter), "pipe when recovery began, before the recovery rule acts.";
-    ssthresh ssthresh ["segments"] = rows().map(|r| r.ssthresh), "ssthresh, the window at which the rule aims.", or "not set";
+    ssthresh ssthresh ["segments"] = rows().map(|r| r.ssthresh), "ssthresh, the target window of the recovery rule.", or "not set";
     u4 cwnd_enter ["segments"] = rows().map(|r| r.cwnd_enter), "cwnd just before recovery.";
     u4 losses ["segments"] = rows().map(|r| r.losses), "Segments marked lost during recovery.";
     u4 retransmits ["segments"] = rows().map(|r| r.retransmits), "Retransmissions sent during recovery.";
@@ -277,7 +277,7 @@ columns! {
     u4 pipe_exit ["segments"] = rows().map(|r| r.pipe_exit), "pipe at the end of recovery, before anything is sent.";
     span srtt_s ["s"] = rows().map(|r| r.srtt), "Smoothed RTT when recovery began.";
     text(&ExitCause::NAMES) cause = rows().map(|r| r.cause as u32),
-        "Why recovery ended: \"full_ack\" (the recovery point was acknowledged), \"rto\", \"undo\", \"run_end\".";
+        "Reason why recovery ended: \"full_ack\" (the recovery point was acknowledged), \"rto\", \"undo\", \"run_end\".";
 }
 
 columns! {
@@ -299,20 +299,20 @@ columns! {
     i8 dropped_queue_data ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])), "Packets with data among `dropped_queue`.";
     i8 dropped_queue_syn_fin ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &SET_UP)), "SYNs and FINs among `dropped_queue`.";
     i8 dropped_before ["packets"] = rows().map(|c| c.dropped_before),
-        "Packets that loss model and queue dropped during the warm-up; no other column counts them.";
+        "Packets that the loss model and the queue dropped during the warm-up, which no other column counts.";
     i8 delivered ["packets"] = rows().map(|c| c.delivered),
         "Packets that reached the far end of the link. `arrivals` + `held_before` = `delivered` + `dropped_loss` + `dropped_queue` + `held`.";
     i8 held ["packets"] = rows().map(|c| c.held), "Packets in the link at the end of the run: waiting, in transmission or propagating.";
     i8 held_before ["packets"] = rows().map(|c| c.held_before), "Packets in the link when counting began.";
     i8 marked ["packets"] = rows().map(|c| c.marked), "Packets that the queue marked CE.";
     i8 bytes_delivered ["bytes"] = rows().map(|c| c.bytes_delivered), "Bytes of IP packets that reached the far end of the link.";
-    f8 mean_packets ["packets"] = rows().map(|c| c.mean_packets), "Mean number of waiting packets over time.", or "the backend cannot see it";
+    f8 mean_packets ["packets"] = rows().map(|c| c.mean_packets), "Mean over time of the number of waiting packets.", or "the backend cannot measure it";
     u4 max_packets ["packets"] = rows().map(|c| c.max_packets), "Maximum number of waiting packets.";
-    f8 mean_wait_s ["s"] = rows().map(|c| c.mean_wait_s), "Mean time that packets waited before transmission.", or "the backend cannot see it";
-    span max_wait_s ["s"] = rows().map(|c| c.max_wait), "Maximum time that a packet waited before transmission.", or "the backend cannot see it";
+    f8 mean_wait_s ["s"] = rows().map(|c| c.mean_wait_s), "Mean time that packets waited before transmission.", or "the backend cannot measure it";
+    span max_wait_s ["s"] = rows().map(|c| c.max_wait), "Maximum time that a packet waited before transmission.", or "the backend cannot measure it";
     i8 seconds_queued = rows().map(|c| c.seconds_queued), "Number of whole seconds of the run at which packets were waiting.";
     span busy_s ["s"] = rows().map(|c| c.busy),
-        "Time that the link spent transmitting; 0 on a link that follows a trace.", or "the backend cannot see it";
+        "Time that the link spent transmitting; 0 on a link that follows a trace.", or "the backend cannot measure it";
     i8 opportunities = rows().map(|c| c.opportunities), "Delivery opportunities of a link that follows a trace.";
     i8 opportunities_used = rows().map(|c| c.opportunities_used), "Delivery opportunities that were used, at least in part.";
 }
@@ -327,15 +327,15 @@ columns! {
         let rows = || sums.iter();
     }
     names host = names, "Name of the host.";
-    f8 stalled_share = rows().map(|s| s.stalled.as_secs() / end.as_secs()), "Fraction of the run in which the host had no processor, 0 to 1.";
-    i8 stalls = rows().map(|s| s.stalls), "Number of such stalls.";
+    f8 stalled_share = rows().map(|s| s.stalled.as_secs() / end.as_secs()), "Fraction of the run during which the host had no processor, 0 to 1.";
+    i8 stalls = rows().map(|s| s.stalls), "Number of periods during which the host had no processor.";
     span longest_stall_s ["s"] = rows().map(|s| s.longest_stall), "Duration of the longest stall.";
     span cpu_wait_s ["s"] = rows().map(|s| s.waited), "Total time that all processes waited for a core.";
     i8 interrupts = rows().map(|s| s.interrupts.times), "Interrupts of a NIC that coalesces interrupts or merges packets.";
     i8 interrupt_packets ["packets"] = rows().map(|s| s.interrupts.packets), "Packets that arrived with these interrupts.";
     u4 largest_interrupt ["packets"] = rows().map(|s| s.interrupts.largest), "Maximum number of packets per interrupt.";
     i8 merged_packets ["packets"] = rows().map(|s| s.interrupts.merged),
-        "Packets that the transports received from these interrupts; fewer if the NIC merges them (`gro`).";
+        "Packets that these interrupts delivered to the transports; fewer than `interrupt_packets` if the NIC merges packets (`gro`).";
     i8 batches = rows().map(|s| s.batches.times), "Batches sent by a NIC that collects packets before it sends them.";
     i8 batch_packets ["packets"] = rows().map(|s| s.batches.packets), "Packets sent in these batches.";
     u4 largest_batch ["packets"] = rows().map(|s| s.batches.largest), "Maximum number of packets per batch.";
@@ -359,7 +359,7 @@ columns! {
     f8 ssthresh_segments ["segments"] = rows().map(|c| set(c.ssthresh)),
         "ssthresh with which the next connection would start.", or "no value is remembered";
     f8 cwnd_segments ["segments"] = rows().map(|c| set(c.cwnd)), "Remembered cwnd. No connection starts with it.", or "no value is remembered";
-    time saved_s ["s"] = rows().map(|c| c.saved), "When the entry was last updated.";
+    time saved_s ["s"] = rows().map(|c| c.saved), "Time when the entry was last updated.";
 }
 
 columns! {
@@ -370,9 +370,9 @@ columns! {
     time t_s ["s"] = rows.iter().map(|r| r.t), "End of the interval.";
     u4 flow = rows.iter().map(|r| r.flow), "Number of the flow.";
     f8 goodput_bps ["bit/s"] = rows.iter().map(|r| r.bps),
-        "Payload acknowledged in the interval, divided by its length. It is acknowledged in order: when a gap is filled, all that waited behind it counts at once.";
+        "Payload acknowledged during the interval, divided by the length of the interval. Data is acknowledged in order: when a gap is filled, all data received beyond it counts at once.";
     f8 delivered_bps ["bit/s"] = rows.iter().map(|r| r.delivered_bps),
-        "Payload that reached the receiving host in the interval for the first time, in order or not, divided by its length.";
+        "Payload that first arrived at the receiving host during the interval, in order or not, divided by the length of the interval.";
 }
 
 columns! {
@@ -382,7 +382,7 @@ columns! {
     }
     time t_s ["s"] = rows.iter().map(|r| r.t), "Time of the sample.";
     u4 link = rows.iter().map(|r| r.link), "Number of the link.";
-    u4 packets ["packets"] = rows.iter().map(|r| r.packets), "Waiting packets, without the one in transmission.";
+    u4 packets ["packets"] = rows.iter().map(|r| r.packets), "Number of waiting packets, excluding the one in transmission.";
 }
 
 columns! {
@@ -401,32 +401,32 @@ columns! {
     text(&CaState::NAMES) ca_state = rows().map(|r| r.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.bytes_acked), "Payload acknowledged so far.";
     i8 retransmissions ["segments"] = rows().map(|r| r.retransmissions), "Retransmissions so far.";
-    i8 rwnd ["bytes"] = rows().map(|r| u64::from(r.rwnd)), "The receiver's window.";
-    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it: in ticks of the host.",
+    i8 rwnd ["bytes"] = rows().map(|r| u64::from(r.rwnd)), "The peer's receive window.";
+    span busy_s ["s"] = told(|t| t.busy), "Time with unsent or unacknowledged data, counted in timer ticks of the host like the kernel's `tcpi_busy_time`.",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
-    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Part of `busy_s` in which the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
+    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Part of `busy_s` during which the receiver's window blocked the next segment (`tcpi_rwnd_limited`).",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
-    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Part of `busy_s` in which the send buffer was too small (`tcpi_sndbuf_limited`).",
+    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Part of `busy_s` during which the send buffer was too small (`tcpi_sndbuf_limited`).",
         or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
 }
 
 columns! {
     fn limits(rows: &[LimitRow]) as LIMITS "limits"
-    "One row per flow of TCP and interval; requires `record.limits_interval`. Time by cause of waiting: the nine columns add up to the part of the interval in which the flow lived."
+    "One row per TCP flow and interval; requires `record.limits_interval`. Time by cause of waiting: the nine columns add up to the part of the interval during which the flow existed."
     {
         let by = |hold: Hold| rows.iter().map(move |r| r.held[hold as usize]);
     }
     time t_s ["s"] = rows.iter().map(|r| r.t), "End of the interval.";
     u4 flow = rows.iter().map(|r| r.flow), "Number of the flow.";
-    span limit_handshake_s ["s"] = by(Hold::Handshake), "Time in which the first connection was not established yet.";
-    span limit_application_s ["s"] = by(Hold::Application), "Time in which data was outstanding, and the application had written no more.";
-    span limit_rwnd_s ["s"] = by(Hold::Receiver), "Time in which the receiver's window was the limit.";
-    span limit_sndbuf_s ["s"] = by(Hold::SendBuffer), "Time in which the application had more, and the send buffer, or the host's queue, had no room.";
-    span limit_cwnd_s ["s"] = by(Hold::Window), "Time in which cwnd was the limit.";
-    span limit_pacing_s ["s"] = by(Hold::Pacing), "Time in which the next segment waited for its time.";
-    span limit_recovery_s ["s"] = by(Hold::Recovery), "Time in which losses were repaired (states Recovery and Loss).";
-    span limit_timeout_s ["s"] = by(Hold::Timeout), "Time in which the sender waited for its retransmission timer, which then expired: since the last ACK or transmission.";
-    span limit_idle_s ["s"] = by(Hold::Idle), "Time in which all data was acknowledged, and there was nothing to send.";
+    span limit_handshake_s ["s"] = by(Hold::Handshake), "Time before the first connection was established.";
+    span limit_application_s ["s"] = by(Hold::Application), "Time during which data was outstanding and the application had written no further data.";
+    span limit_rwnd_s ["s"] = by(Hold::Receiver), "Time during which the receiver's window limited the sender.";
+    span limit_sndbuf_s ["s"] = by(Hold::SendBuffer), "Time during which the application had more data, but the send buffer or the host's queue was full.";
+    span limit_cwnd_s ["s"] = by(Hold::Window), "Time during which cwnd limited the sender.";
+    span limit_pacing_s ["s"] = by(Hold::Pacing), "Time during which the next segment waited for its departure time.";
+    span limit_recovery_s ["s"] = by(Hold::Recovery), "Time during which losses were being repaired (states Recovery and Loss).";
+    span limit_timeout_s ["s"] = by(Hold::Timeout), "Time during which the sender waited for a retransmission timer that then expired, counted from the last ACK or transmission.";
+    span limit_idle_s ["s"] = by(Hold::Idle), "Time during which all data was acknowledged and there was nothing to send.";
 }
 
 columns! {
@@ -444,15 +444,15 @@ columns! {
     u4 link = rows().map(|d| d.link), "Number of the link.";
     u4 flow = rows().map(|d| d.packet.flow), "Number of the flow.";
     u4 seg_no = rows().map(|d| d.packet.header.ordinal().0), "Number of the segment or datagram within its connection; 0 for a packet without data.";
-    u1 rexmit = rows().map(|d| d.packet.header.ordinal().1), "Which transmission of the segment: 0 is the first.";
-    flag forward = rows().map(|d| d.packet.forward), "Whether the packet travelled in the forward direction, that of the data.";
+    u1 rexmit = rows().map(|d| d.packet.header.ordinal().1), "Number of the segment's transmission; 0 for the first.";
+    flag forward = rows().map(|d| d.packet.forward), "Whether the packet travelled in the forward direction, the direction of the data.";
     u4 bytes ["bytes"] = rows().map(|d| d.packet.bytes), "Size of the IP packet.";
-    text(&["loss", "queue", "aqm"]) reason = rows().map(reason), "\"loss\" (the loss model), \"queue\" (full), \"aqm\" (the queue's own rule).";
+    text(&["loss", "queue", "aqm"]) reason = rows().map(reason), "Cause of the drop: \"loss\" (the loss model), \"queue\" (the queue was full), \"aqm\" (the queue's own rule).";
 }
 
 columns! {
     fn acks(records: &[(u32, Vec<Record>)], only: &'static [&'static str]) as ACKS "acks", only
-    "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Of QUIC, one per ACK and per datagram with data, with window, threshold, bytes in flight (in full datagrams), losses and RTTs; the other columns are 0. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over."
+    "One row per ACK, transmission and timer event at a sender, in chronological order within a connection; requires `record.trace`. For QUIC, one row per ACK and per datagram with data, with cwnd, ssthresh, data in flight (in full datagrams), losses and RTTs; the other columns are 0. Values are those after the event unless stated otherwise; for a transmission that waits in the host's own `fq`, those at the time when the sender passed it to `fq`."
     {
         // flatten once: all fifty columns iterate over this list
         let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
@@ -462,17 +462,17 @@ columns! {
         // NaN if a deadline or a duration is not set
         let when = |t: Time| seconds(t);
     }
-    time t_s ["s"] = rows().map(|r| r.event.t), "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
-    i8 t_ns ["ns"] = rows().map(|r| r.event.t.0), "Time of the event, exact.";
+    time t_s ["s"] = rows().map(|r| r.event.t), "Time of the event; for a transmission, the time when it leaves the host, after any wait in the host's `fq`.";
+    i8 t_ns ["ns"] = rows().map(|r| r.event.t.0), "Exact time of the event.";
     u4 flow = rows().map(|r| r.event.flow), "Number of the flow.";
     flag responder = rows().map(|r| r.event.responder), "Whether the sender accepted the connection (the other end opened it).";
     text(&Event::NAMES) event = rows().map(|r| r.event.kind as u32),
-        "\"ack\"; \"send\" (a new segment) and \"rtx\" (a retransmission); \"rto\", \"tlp\", \"reo_timer\" (timers); \"enter\" and \"exit\" (fast recovery); \"undo\".";
+        "Kind of event: \"ack\"; \"send\" (a new segment) and \"rtx\" (a retransmission); \"rto\", \"tlp\", \"reo_timer\" (timers); \"enter\" and \"exit\" (fast recovery); \"undo\".";
     u4 ack_no = rows().map(|r| r.ack.ack_no), "Number of ACKs received so far, including this one.";
     i8 seq ["bytes"] = rows().map(|r| r.event.seq), "Acknowledgment number, or offset of the first byte sent.";
     u4 len ["bytes"] = rows().map(|r| r.event.len), "Bytes sent, or bytes newly acknowledged cumulatively.";
     u4 seg_no = rows().map(|r| r.event.seg_no), "Number of the data segment sent; for ACKs, of the segment at SND.UNA.";
-    u1 rexmit = rows().map(|r| r.event.rexmit), "Which transmission of the segment: 0 is the first.";
+    u1 rexmit = rows().map(|r| r.event.rexmit), "Number of the segment's transmission; 0 for the first.";
     u1 sack_blocks = rows().map(|r| r.ack.sack_blocks), "Number of SACK blocks in the ACK.";
     i8 sack0_start ["bytes"] = rows().map(|r| edge(r, 0, false)), "First SACK block: offset of its first byte; 0 if there is no block.";
     i8 sack0_end ["bytes"] = rows().map(|r| edge(r, 0, true)), "First SACK block: offset after its last byte; 0 if there is no block.";
@@ -482,7 +482,7 @@ columns! {
     i8 sack2_end ["bytes"] = rows().map(|r| edge(r, 2, true)), "Third SACK block: offset after its last byte.";
     flag dsack = rows().map(|r| r.ack.dsack), "Whether the ACK carries a DSACK.";
     flag is_dup = rows().map(|r| r.ack.is_dup), "Whether the ACK is a duplicate ACK (RFC 6675 §2).";
-    u4 newly_sacked ["segments"] = rows().map(|r| r.ack.newly_sacked), "Segments that the ACK SACKs for the first time.";
+    u4 newly_sacked ["segments"] = rows().map(|r| r.ack.newly_sacked), "Segments newly SACKed by the ACK.";
     u4 delivered ["segments"] = rows().map(|r| r.ack.delivered), "DeliveredData of this ACK.";
     u4 newly_lost ["segments"] = rows().map(|r| r.ack.newly_lost), "Segments marked lost on this ACK.";
     u4 lost_retransmits ["segments"] = rows().map(|r| r.ack.lost_retransmits), "Retransmissions marked lost on this ACK.";
@@ -494,7 +494,7 @@ columns! {
     u4 pipe ["segments"] = rows().map(|r| r.window.pipe), "pipe after the event, before anything is sent.";
     u4 flight_size ["segments"] = rows().map(|r| r.window.flight_size), "SND.NXT - SND.UNA.";
     u4 sacked_out ["segments"] = rows().map(|r| r.window.sacked_out), "Segments marked SACKed.";
-    u4 lost_out ["segments"] = rows().map(|r| r.window.lost_out), "Segments believed lost.";
+    u4 lost_out ["segments"] = rows().map(|r| r.window.lost_out), "Segments considered lost.";
     u4 retrans_out ["segments"] = rows().map(|r| r.window.retrans_out), "Retransmissions in flight.";
     u4 rwnd ["bytes"] = rows().map(|r| r.window.rwnd), "The peer's receive window.";
     text(&CaState::NAMES) ca_state = rows().map(|r| r.event.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
@@ -502,17 +502,17 @@ columns! {
     u4 reordering ["segments"] = rows().map(|r| r.repair.reordering), "Degree of reordering that the sender assumes (DupThresh).";
     text(&Branch::NAMES) branch = rows().map(|r| r.repair.rule.branch as u32),
         "Branch of the recovery rule that set cwnd: \"prop\", \"bound\", \"forced\" (PRR); \"rh_dec\", \"rh_clamp\" (rate halving); \"hold\"; empty outside recovery.";
-    u4 sndcnt ["segments"] = rows().map(|r| r.repair.rule.sndcnt), "PRR: segments that this ACK allows to be sent (sndcnt).";
+    u4 sndcnt ["segments"] = rows().map(|r| r.repair.rule.sndcnt), "PRR: number of segments that may be sent on this ACK (sndcnt).";
     u4 prr_delivered ["segments"] = rows().map(|r| r.repair.rule.prr_delivered), "PRR: segments delivered since recovery began.";
     u4 prr_out ["segments"] = rows().map(|r| r.repair.rule.prr_out), "PRR: segments sent since recovery began.";
     u4 recover_fs ["segments"] = rows().map(|r| r.repair.rule.recover_fs), "PRR: RecoverFS (Linux prior_cwnd).";
-    span rto_s ["s"] = rows().map(|r| r.timers.rto), "Retransmission timeout in force.";
+    span rto_s ["s"] = rows().map(|r| r.timers.rto), "Current retransmission timeout.";
     u1 backoff = rows().map(|r| r.timers.backoff), "Number of times that the retransmission timeout was doubled.";
     span srtt_s ["s"] = rows().map(|r| r.timers.srtt), "Smoothed RTT.";
     span rttvar_s ["s"] = rows().map(|r| r.timers.rttvar), "RTT variation as used in the timeout: 4 * RTTVAR of RFC 6298.";
     span min_rtt_s ["s"] = rows().map(|r| r.timers.min_rtt), "Minimum RTT.", or "there was no RTT sample yet";
     span reo_wnd_s ["s"] = rows().map(|r| r.timers.reo_wnd), "RACK's reordering window.";
-    f8 deadline_s ["s"] = rows().map(|r| when(r.timers.deadline)), "When the sender's timer expires next.", or "no timer is armed";
+    f8 deadline_s ["s"] = rows().map(|r| when(r.timers.deadline)), "Next expiry of the sender's timer.", or "no timer is armed";
     u4 idx = idx, "Number of the fetch or transaction within the flow; 0 if the flow has only one connection.";
 }
 
@@ -535,18 +535,18 @@ columns! {
     ssthresh ssthresh ["segments"] = rows().map(|(_, _, r)| r.ssthresh), "Slow-start threshold.", or "not set yet";
     f8 pacing_bps ["bit/s"] = rows().map(|(_, _, r)| pacing(r)), "Pacing rate.", or "the sender does not pace";
     + {
-        estimate_bps ["bit/s"]: "Rate that the controller estimates the path to offer (BBR's bw, Westwood's estimate).", or "the flow's controller has no such variable";
-        delta ["1/segments"]: "Copa: weight of its queueing delay; it aims at 1/delta segments in the queue.", or "the flow's controller has no such variable";
-        velocity: "Copa: number of steps by which the window changes at a time.", or "the flow's controller has no such variable";
-        queued_s ["s"]: "Copa: delay in the queue, as it measures it.", or "no sample yet, or no such variable";
+        estimate_bps ["bit/s"]: "Controller's estimate of the rate of the path (BBR's bw, Westwood's estimate).", or "the flow's controller has no such variable";
+        delta ["1/segments"]: "Copa: delta, the weight of the queueing delay; the target is 1/delta segments in the queue.", or "the flow's controller has no such variable";
+        velocity: "Copa: velocity, the factor by which changes of the window are accelerated.", or "the flow's controller has no such variable";
+        queued_s ["s"]: "Copa: measured queueing delay.", or "no sample yet, or no such variable";
         rtt_min_s ["s"]: "Westwood: minimum RTT.", or "no sample yet, or no such variable";
-        base_rtt_s ["s"]: "Delay-based controllers: their estimate of the RTT without queueing.", or "no sample yet, or no such variable";
+        base_rtt_s ["s"]: "Delay-based controllers: estimated RTT without queueing.", or "no sample yet, or no such variable";
         avg_rtt_s ["s"]: "FAST: mean RTT.", or "no sample yet, or no such variable";
-        queued_packets ["packets"]: "FAST, Vegas: the controller's estimate of its packets in queues.", or "no sample yet, or no such variable";
-        target_segments ["segments"]: "FAST: the window at which it aims.", or "no sample yet, or no such variable";
+        queued_packets ["packets"]: "FAST, Vegas: estimated number of the flow's packets in queues.", or "no sample yet, or no such variable";
+        target_segments ["segments"]: "FAST: target window.", or "no sample yet, or no such variable";
         sample_bps ["bit/s"]: "Westwood: latest rate sample.", or "the flow's controller has no such variable";
         interval_s ["s"]: "Westwood: interval over which the rate sample was taken.", or "none yet, or no such variable";
-        tau_s ["s"]: "Westwood: time constant of its filter.", or "none yet, or no such variable";
+        tau_s ["s"]: "Westwood: time constant of the filter.", or "none yet, or no such variable";
         u_bps ["bit/s"]: "Westwood, ABSE: U, the variation of the samples.", or "the flow's controller has no such variable";
         u_max_bps ["bit/s"]: "Westwood, ABSE: the recent maximum of U.", or "the flow's controller has no such variable";
         sample_rtt_s ["s"]: "Westwood: latest RTT sample.", or "no sample yet, or no such variable";
@@ -586,7 +586,7 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
 columns! {
     /// PCC's monitor intervals, in the order in which their results arrived.
     pub fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) as INTERVALS "intervals"
-    "One row per monitor interval of PCC, in the order in which they ended; requires `record.controller`."
+    "One row per monitor interval of PCC, in chronological order within a flow; requires `record.controller`."
     {
         flows.sort_by_key(|(flow, _)| *flow);
         let rows = || flows.iter().flat_map(|(flow, rows)| rows.iter().map(move |row| (*flow, row)));
@@ -596,11 +596,11 @@ columns! {
     u4 interval = measured().map(|m| m.id), "Number of the monitor interval, from 0.";
     time start_s ["s"] = measured().map(|m| m.start), "Time of the first transmission.";
     time end_s ["s"] = measured().map(|m| m.end), "Time of the first transmission of the next interval.";
-    time known_s ["s"] = measured().map(|m| m.known), "When the sender knew the fate of all datagrams of the interval.";
+    time known_s ["s"] = measured().map(|m| m.known), "Time when all datagrams of the interval were known to be delivered or lost.";
     text(&STATES) state = rows().map(|(_, row)| state(row.state)),
         "Phase of the controller: \"starting\", \"decision\", \"adjusting\", \"probing\".";
-    f8 rate_bps ["bit/s"] = measured().map(|m| m.rate), "Rate that the controller set, of IP packets.";
-    f8 send_rate_bps ["bit/s"] = measured().map(|m| m.rate_mbps() * 1e6), "Rate at which the datagrams left, the x of the utility function.";
+    f8 rate_bps ["bit/s"] = measured().map(|m| m.rate), "Rate set by the controller, including IP headers.";
+    f8 send_rate_bps ["bit/s"] = measured().map(|m| m.rate_mbps() * 1e6), "Sending rate x of the utility function: the rate at which datagrams were sent or, with `nominal_rate`, the rate that was set.";
     u4 sent ["packets"] = measured().map(|m| m.sent), "Datagrams sent.";
     u4 lost ["packets"] = measured().map(|m| m.lost), "Datagrams among `sent` that were lost.";
     f8 utility = rows().map(|(_, row)| row.utility), "Value of the utility function.", or "the controller did not evaluate the interval";
@@ -608,7 +608,7 @@ columns! {
     f8 rtt_gradient = measured().map(|m| m.rtt_gradient), "dRTT/dt, by least squares; 0 if there are fewer than two samples.";
     f8 rtt_deviation_s ["s"] = measured().map(|m| m.rtt_deviation), "Standard deviation of the RTT.";
     flag limited = measured().map(|m| m.limited),
-        "Whether the sender had nothing to send during part of the interval; such an interval says nothing about the path.";
+        "Whether the sender had nothing to send during part of the interval; such an interval gives no information about the path.";
 }
 
 const STATES: [&str; 4] = ["starting", "decision", "adjusting", "probing"];
@@ -679,9 +679,9 @@ columns! {
     u4 batch = rows().map(|r| r.batch), "Number of the client; all connections that it opens at once have this number.";
     u4 request = rows().map(|r| r.request), "Number of the request within its connection, from 0.";
     u4 initial_window ["segments"] = rows().map(|r| r.iw), "Initial window of the responder.";
-    time arrival_s ["s"] = rows().map(|r| r.arrival), "When the client arrived, or sent its next request.";
+    time arrival_s ["s"] = rows().map(|r| r.arrival), "Time when the client arrived or, for later requests of a connection, sent the request.";
     f8 connect_s ["s"] = rows().map(connect),
-        "Time until the client completed the handshake.", or "it did not, or this is not the connection's first request";
+        "Time until the client completed the handshake.", or "the handshake was not completed, or this is not the connection's first request";
     f8 first_byte_s ["s"] = rows().map(|r| since(r, r.first_byte)), "Time until the first byte of the response.", or "none arrived";
     f8 total_s ["s"] = rows().map(|r| since(r, r.completed)), "Time until the last byte of the response.", or "it did not arrive";
     i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Size of the response.";
@@ -704,13 +704,13 @@ columns! {
     }
     u4 flow = rows().map(|r| r.flow), "Number of the flow.";
     u4 stream = rows().map(|r| r.stream), "Number of the conversation on its connection, from 0.";
-    u4 round = rows().map(|r| r.round), "How often the steps had been gone through before.";
+    u4 round = rows().map(|r| r.round), "Number of the round through the steps, from 0.";
     u4 step = rows().map(|r| r.step), "Number of the step, from 0.";
-    u4 message = rows().map(|r| r.message), "Number of the message within the step, from 0; above that only where each write is a message (`separate`).";
-    text(&["server", "client"]) writer = rows().map(|r| r.writer), "Who wrote it: \"server\" (the sending host) or \"client\" (the receiving one).";
-    i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Size of the message, as far as it was written.";
-    u4 writes = rows().map(|r| r.writes), "Writes that it was made of.";
-    time start_s ["s"] = rows().map(|r| r.start), "When its first write was.";
+    u4 message = rows().map(|r| r.message), "Number of the message within the step, from 0; always 0 unless each write is a separate message (`separate`).";
+    text(&["server", "client"]) writer = rows().map(|r| r.writer), "Writer of the message: \"server\" (the sending host) or \"client\" (the receiving host).";
+    i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Bytes of the message that were written.";
+    u4 writes = rows().map(|r| r.writes), "Number of writes of the message.";
+    time start_s ["s"] = rows().map(|r| r.start), "Time of the first write of the message.";
     f8 first_byte_s ["s"] = rows().map(|r| since(r, r.first_byte)), "Time until the first byte was read at the other end.", or "none arrived";
     f8 latency_s ["s"] = rows().map(|r| since(r, r.arrived)), "Time until the last byte was read at the other end.", or "it did not arrive";
     flag done = rows().map(|r| r.arrived != Time::NEVER), "Whether the message arrived completely.";

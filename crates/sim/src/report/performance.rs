@@ -19,13 +19,13 @@ const WINDOW: usize = 4;
 /// Fraction of an equal share that a flow has to reach.
 const REACHED: f64 = 0.9;
 
-/// Counters of each flow on its hosts, read at the end of the warm-up and at the end of each slice.
+/// Per-flow counters at the hosts, read at the end of the warm-up and at the end of each slice.
 #[derive(Clone)]
 pub struct Meter {
     from: Time,
     /// Length of a slice.
     pub slice: Span,
-    /// Counters of each flow at the end of the warm-up.
+    /// Per-flow counters at the end of the warm-up.
     before: Vec<Counts>,
     /// For each flow, bytes acknowledged by the end of each slice.
     acked: Vec<Vec<u64>>,
@@ -88,8 +88,9 @@ impl Meter {
         }
     }
 
-    /// Time from each flow's start until it first had its equal share, s: over [`WINDOW`] slices, [`REACHED`] of the
-    /// mean goodput of all flows that ran throughout. NaN if it never had, or never ran together with another flow.
+    /// Time from each flow's start until it first reaches its equal share, s: within [`WINDOW`] slices, [`REACHED`]
+    /// times the mean goodput of all flows that run throughout them. NaN if it never does, or never runs together
+    /// with another flow.
     fn times_to_share(&self, flows: &[Whole]) -> Vec<f64> {
         let mut times = vec![f64::NAN; flows.len()];
         let noted = self.acked.first().map_or(0, Vec::len);
@@ -112,12 +113,12 @@ impl Meter {
     }
 }
 
-/// State of a flow at the end of the run.
+/// Flow state at the end of the run.
 #[derive(Clone)]
 pub struct Whole {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
-    /// Group of the flow.
+    /// Flow group.
     pub group: u32,
     /// Start time of the flow.
     pub start: Time,
@@ -197,7 +198,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Table of the performance of a simulated run.
+/// Performance table of a simulated run.
 pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
     let flows: Vec<Whole> = flows.iter().map(Whole::of).collect();
     table(&flows, meter.zip(gauges))
@@ -223,7 +224,7 @@ columns! {
     n4 group = rows().map(|r| r.group), "Number of the group.", or "the row describes the run";
     u4 flows = rows().map(|r| r.flows), "Number of flows that the row covers.";
     f8 goodput_bps ["bit/s"] = rows().map(|r| r.goodput_bps),
-        "Payload acknowledged after the warm-up, divided by the time that the flow ran after it; for groups and the run, the sum of their flows.", or "the flow had no time after the warm-up";
+        "Payload acknowledged after the warm-up, divided by the time that the flow ran after the warm-up; for groups and the run, the sum over their flows.", or "the flow had no time after the warm-up";
     f8 share = rows().map(|r| share(r.goodput_bps, all)), "Share of the run's goodput, 0 to 1.", or "nothing was delivered";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.counts.acked), "Payload acknowledged.";
     i8 sent_packets ["packets"] = rows().map(|r| r.counts.sent), "Segments or datagrams with data that were sent, including retransmissions.";
@@ -233,7 +234,7 @@ columns! {
     i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts of data.";
     i8 dropped_packets ["packets"] = rows().map(|r| r.gauge.dropped), "Data packets that links and their queues dropped.";
     f8 loss_share = rows().map(|r| lost(&r.gauge)),
-        "Dropped data packets divided by all that were dropped or arrived, 0 to 1.", or "there was no such packet";
+        "Dropped data packets divided by all data packets that were dropped or arrived, 0 to 1.", or "there was no such packet";
     f8 mean_rtt_s ["s"] = rows().map(|r| r.gauge.rtt.mean_s()), "Mean of all RTT samples.", or "there was no sample";
     span p50_rtt_s ["s"] = rtt(0), "Median RTT, accurate to 0.4 %.", or "there was no sample";
     span p95_rtt_s ["s"] = rtt(1), "95th percentile of the RTT, accurate to 0.4 %.", or "there was no sample";
@@ -243,7 +244,7 @@ columns! {
     span p95_delay_s ["s"] = delay(1), "95th percentile of the one-way delay, accurate to 0.4 %.", or "no packet arrived";
     span p99_delay_s ["s"] = delay(2), "99th percentile of the one-way delay, accurate to 0.4 %.", or "no packet arrived";
     f8 time_to_share_s ["s"] = rows().map(|r| r.time_to_share_s),
-        "Time from the start of the flow until its goodput, measured over 1/32 of the run, first reached 90 % of an equal share of the goodput of all flows.", or "it never reached it, it ran alone, or the row does not describe a flow";
+        "Time from the start of the flow until its goodput, measured over 1/32 of the run, first reached 90 % of an equal share of the goodput of all flows.", or "the flow never reached it or ran alone, or the row does not describe a flow";
 }
 
 fn rows<'a>(flows: &[Whole], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> {
@@ -287,8 +288,8 @@ mod tests {
     use crate::scenario::hosts::Customs;
     use crate::world::gauges::{OnTheWay, Spread};
 
-    /// For every queue that holds, drops or reorders packets, packets are conserved: each one that left its host has
-    /// arrived, was dropped, or is still in flight. Delays are no shorter than that of the path.
+    /// Packets are conserved for every queue that holds, drops or reorders them: each packet that left its host has
+    /// arrived, was dropped, or is still in flight. Delays are no shorter than the path delay.
     #[test]
     fn every_packet_is_found_again() {
         for link in [

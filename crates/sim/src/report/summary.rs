@@ -119,12 +119,12 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "fetch_p95_s",
-        about: "95th percentile of these latencies",
+        about: "95th percentile of the latencies of the completed fetches",
         of: |s| s.latency(Reduce::Quantile(0.95)),
     },
     Named {
         name: "fetch_p99_s",
-        about: "99th percentile of these latencies",
+        about: "99th percentile of the latencies of the completed fetches",
         of: |s| s.latency(Reduce::Quantile(0.99)),
     },
 ];
@@ -225,7 +225,7 @@ enum Metric {
 pub struct Metrics(Vec<Metric>);
 
 impl Metrics {
-    /// Parse metric names: names in the registry, or "table.column.reduction".
+    /// Parse metric names: either a name from the registry, or "table.column.reduction".
     pub fn parse(names: &[String]) -> Result<Metrics, Error> {
         let tables = known_tables();
         names.iter().map(|name| metric(name, &tables)).collect::<Result<_, _>>().map(Metrics)
@@ -290,7 +290,7 @@ fn metric(name: &str, tables: &Known) -> Result<Metric, Error> {
     Ok(Metric::Column { table: table.to_string(), column: column.to_string(), reduce })
 }
 
-/// Name of a table and its columns.
+/// Table name and column names.
 type Columns = (&'static str, Vec<(&'static str, &'static str)>);
 
 fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Columns, Error> {
@@ -300,7 +300,7 @@ fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Co
     })
 }
 
-/// Type of a column.
+/// Column type.
 fn column_called((table, columns): &Columns, name: &str, place: &str) -> Result<&'static str, Error> {
     columns.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind).ok_or_else(|| {
         let known: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -323,14 +323,14 @@ fn known_tables() -> Known {
     tables
 }
 
-/// Tables that the metrics of [`NAMED`] read.
+/// Tables used by the metrics in [`NAMED`].
 const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
 /// Tables of a run, with cached intermediate values that several metrics need.
 #[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],
-    /// Number of flows with a goodput, the sum of their goodputs, and the sum of the squares.
+    /// Number of flows with a goodput, the sum of their goodputs, and the sum of squares.
     flows: usize,
     goodput: f64,
     squares: f64,
@@ -361,7 +361,7 @@ impl<'a> Summary<'a> {
         Reduce::Sum.of(self.values(table, column))
     }
 
-    /// Value of a column of `performance` for the whole run: the last row.
+    /// Value of a `performance` column for the whole run: the last row.
     fn whole(&self, column: &str) -> f64 {
         self.values("performance", column).last().unwrap_or(f64::NAN)
     }
@@ -379,7 +379,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Ratio of two counts; NaN if the whole is zero.
+/// Ratio of two counts; NaN if the denominator is zero.
 fn share(part: f64, whole: f64) -> f64 {
     if whole == 0.0 {
         f64::NAN

@@ -1,6 +1,6 @@
 //! Batches of runs: one scenario under many seeds on several threads, or a list of runs of several scenarios reduced
-//! to what a sweep keeps. Runs are independent and results are returned in the order requested, so results do not
-//! depend on the number of threads.
+//! to the results that a sweep keeps. Runs are independent and results are returned in the order requested, so
+//! results do not depend on the number of threads.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::runs::run::{run, Output};
 use crate::scenario::spec::Scenario;
 use crate::tables::table::{concatenate, Table};
 
-/// Results of a batch.
+/// Batch results.
 pub struct Batch {
     /// Digest of each run, in the order of the seeds.
     pub digests: Vec<Digest>,
@@ -26,7 +26,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Combine the outputs of one scenario under these seeds, in order.
+    /// Combine the outputs of one scenario for these seeds, in order.
     pub fn of(seeds: &[u64], outputs: Vec<Output>) -> Batch {
         let digests = outputs.iter().map(|output| output.digest).collect();
         let tables = seeds.iter().zip(outputs).map(|(&seed, output)| (seed, output.tables)).collect();
@@ -34,7 +34,7 @@ impl Batch {
     }
 }
 
-/// Run `scenario` once for each seed; `progress` as in [`on_threads`].
+/// Run `scenario` once per seed; `progress` as in [`on_threads`].
 pub fn run_batch(
     scenario: &Scenario,
     seeds: &[u64],
@@ -45,7 +45,7 @@ pub fn run_batch(
     Ok(Batch::of(seeds, outputs))
 }
 
-/// Make `count` runs by calling `one` with the index of each, and return the results in order. `progress` is called
+/// Execute `count` runs by calling `one` with each index, and return the results in order. `progress` is called
 /// repeatedly on the calling thread with the number of finished runs. If it returns false, no further run is started,
 /// and the result is [`Error::Stopped`] once the runs in progress have ended. `progress` is still called in the
 /// meantime, so it may stop them early.
@@ -66,7 +66,7 @@ pub fn on_threads(
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 if at >= count || results.send((at, one(at))).is_err() {
-                    return; // all runs are taken, or the receiver is gone
+                    return; // all runs have been taken, or the receiver is gone
                 }
             });
         }
@@ -94,7 +94,7 @@ pub fn on_threads(
     outputs.into_iter().map(made).collect()
 }
 
-/// Results kept of a list of runs.
+/// Results kept from a list of runs.
 #[derive(Default)]
 pub struct Kept {
     /// Digest of each run, or its error.
@@ -105,11 +105,11 @@ pub struct Kept {
     pub tables: Vec<Table>,
 }
 
-/// Make each run (scenario, seed) of the list by calling `one` on this thread, and keep the metrics and the named
-/// tables. `one` is told which tables are needed. A run that is refused, or that panics (always a bug in the engine),
-/// is recorded with its error and does not stop the others. After `budget_s` of CPU time, or once a run ends with
-/// [`Error::Stopped`], no further run is started: the remaining runs have no outcome, and the caller requests them
-/// again.
+/// Execute each run (scenario, seed) of the list by calling `one` on this thread, and keep the metrics and the named
+/// tables. `one` is told which tables are needed. A run that is rejected, or that panics (always a bug in the
+/// engine), is recorded with its error and does not stop the others. After `budget_s` of CPU time, or once a run ends
+/// with [`Error::Stopped`], no further run is started: the remaining runs have no outcome, and the caller can request
+/// them again.
 pub fn run_each(
     runs: &[(&Scenario, u64)],
     metrics: &Metrics,

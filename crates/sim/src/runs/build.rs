@@ -1,4 +1,4 @@
-//! Building of a world and its applications from a scenario and a seed.
+//! Construction of a world and its applications from a scenario and a seed.
 
 use ackclock_core::{Span, Time};
 use ackclock_net::QueueConfig;
@@ -29,7 +29,7 @@ pub struct Built {
     pub world: World,
     /// Flows and their workloads.
     pub app: App,
-    /// Clients of populations with the values they drew.
+    /// Population clients, with the values drawn for them.
     pub clients: Vec<ClientRow>,
 }
 
@@ -44,7 +44,7 @@ impl Built {
 }
 
 impl Built {
-    /// Return a copy in the same state, or the reason why there is none.
+    /// Return a copy in the same state, or the reason why it cannot be made.
     pub(crate) fn copied(&self) -> Result<Built, String> {
         let shares = |driver: &Driver| matches!(driver, Driver::Transactions(_));
         if self.app.drivers.iter().any(shares) {
@@ -165,7 +165,7 @@ fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache)
     at as u32
 }
 
-/// Require that a round trip takes time wherever an end waits for a response; otherwise simulated time would not
+/// Check that a round trip takes time wherever an end waits for a response; otherwise simulated time would not
 /// advance.
 fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
     let mut last: Option<&[Vec<u32>; 2]> = None;

@@ -15,7 +15,7 @@ use crate::world::shortcuts::Shortcuts;
 pub struct Film {
     /// End of the recorded period: the end of the run, or earlier if the maximum number of legs was reached.
     pub until: Time,
-    /// Name of each link.
+    /// Link names.
     pub names: Vec<String>,
     /// Links of each flow's forward and return path.
     pub ways: Vec<[Vec<u32>; 2]>,
@@ -108,8 +108,8 @@ mod tests {
         (film, run(&scenario, 1).expect("a run"))
     }
 
-    /// A film agrees with the run: packets delivered and dropped by links, queueing delays, and the way of each
-    /// packet from link to link without gaps.
+    /// A film agrees with its run: packets delivered and dropped by links, queueing delays, and each packet's path
+    /// from link to link, without gaps.
     #[test]
     fn a_film_shows_the_packets_of_the_run() {
         for queue in [

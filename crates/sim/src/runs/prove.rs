@@ -1,10 +1,11 @@
 //! Proof by enumeration: the outcome of a run for every sequence of answers of a finite adversary.
 //!
-//! A run forks where the adversary is asked. Questions are asked in the middle of an event, and one event may ask
-//! several (the first ten packets of a response are sent in one). A world is therefore copied. One copy runs event by
-//! event until a question is asked. The other one runs to just before that event, and the event is then repeated for
-//! each combination of answers, with one copy for each leaf but the first. This relies on an event's questions not
-//! depending on its own answers, which a digest of the packets asked about verifies at each event.
+//! A run forks whenever the adversary is asked. Questions are asked in the middle of an event, and one event may ask
+//! several (for instance, the first ten packets of a response are sent within one event). A world is therefore
+//! copied. One copy runs event by event until a question is asked. The other one runs to just before that event, and
+//! the event is then repeated for each combination of answers, with one copy for every leaf except the first. This
+//! relies on an event's questions not depending on its own answers, which is verified at each event with a digest of
+//! the packets asked about.
 //!
 //! A world that cannot be copied is run from the beginning for each leaf, in the same order: the next leaf changes
 //! the last answer that can still be changed.
@@ -75,7 +76,7 @@ impl<'a> Proof<'a> {
                 let allowed = "none: the adversary decides what is lost";
                 return Err(Error::value(format_args!("{place}.loss"), "a loss model", allowed));
             }
-            // an empty list of losses, which only makes the link ask the adversary
+            // an empty loss list, whose only purpose is to make the link ask the adversary
             link.loss =
                 Some(LossConfig::Listed(ListedParams { packets: vec![], applies_to: AppliesTo::All }));
             if let Fate::Late(extra_delay) = rules.fate {
@@ -103,8 +104,9 @@ impl<'a> Proof<'a> {
         Proof { stops: false, ..self }
     }
 
-    /// Reason why worlds of this scenario cannot be copied; `None` if they can be. A controller's state outside
-    /// its copies may show only in a whole run, so some runs are made before the copy is tried again.
+    /// Reason why worlds of this scenario cannot be copied; `None` if they can be. State that a controller shares
+    /// between copies may be detected only in a complete run, so some complete runs are made before copying is tried
+    /// again.
     pub fn cannot_share(&self) -> Result<Option<String>, Error> {
         let mut root = self.root(0)?;
         let asked = |world: &mut World, _: &_| world.adversary().asked() == 0;
@@ -203,5 +205,5 @@ impl<'a> Proof<'a> {
 /// Maximum time between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Answers of a run that is made to see whether a controller can be copied.
+/// Answers for a trial run that shows whether a controller can be copied.
 const PROBE: u128 = 0b1001_0110_1001 << 2;

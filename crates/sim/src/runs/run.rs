@@ -14,7 +14,7 @@ use crate::scenario::spec::{value, Scenario};
 use crate::tables::table::Table;
 use crate::world::shortcuts::Shortcuts;
 
-/// Result of a run.
+/// Results of a run.
 pub struct Output {
     /// Digest of all packets that reached a host.
     pub digest: Digest,
@@ -31,7 +31,8 @@ impl Output {
     }
 }
 
-/// Run the scenario with this seed. The result is a pure function of the arguments: equal arguments give equal bits.
+/// Run the scenario with this seed. The result is a pure function of the arguments: identical arguments give
+/// identical bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
@@ -64,7 +65,7 @@ pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Boun
     run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
 }
 
-/// Run with these shortcuts only. The result does not depend on them.
+/// Run with only these shortcuts. The result does not depend on them.
 pub fn run_taking(
     scenario: &Scenario,
     seed: u64,
@@ -124,8 +125,8 @@ pub fn parse(json: &str) -> Result<Scenario, Error> {
 mod tests {
     use super::*;
 
-    /// The bytes of datagrams are freed, whether the datagrams arrive, are lost, are refused by a queue, or arrive
-    /// too late.
+    /// The bytes of datagrams are freed whether the datagrams arrive, are lost, are refused by a queue, or arrive too
+    /// late.
     #[cfg(feature = "quinn")]
     #[test]
     fn no_bytes_of_a_datagram_stay_behind() {

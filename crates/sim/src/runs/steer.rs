@@ -1,4 +1,4 @@
-//! A run in steps, in which agents set the windows of some flows: the environment for learning agents.
+//! A stepwise run in which agents set the windows of some flows: the environment for learning agents.
 //!
 //! Every step lasts a fixed time. An agent's decision at the end of a step is applied on the flow's next ACK, as with
 //! any controller. The sender detects and repairs losses as usual, but only the agent reduces the window.
@@ -36,7 +36,7 @@ pub const FIELDS: [&str; 11] = [
 /// paces, and applies to a rate of one window per smoothed RTT.
 pub type Action = [f64; 2];
 
-/// Minimum and maximum of the windows that an agent may set, segments.
+/// Minimum and maximum window that an agent may set, segments.
 const LEAST: f64 = 2.0;
 const MOST: f64 = (1 << 20) as f64;
 
@@ -168,8 +168,8 @@ pub struct Steered {
 }
 
 impl Steered {
-    /// Build the run with an agent for each of these groups, which have one flow each. `paced`: the agents set pacing
-    /// rates as well.
+    /// Build the run with an agent for each of these groups, each of which has one flow. `paced`: the agents also set
+    /// pacing rates.
     pub fn new(
         scenario: &Scenario,
         seed: u64,

@@ -74,7 +74,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Text of `allowed` in the error for a path on which packets take no time.
+/// Value of `allowed` in the error for a path on which packets take no time.
 pub(crate) const TAKES_TIME: &str =
     "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
 /// Number of events between two checks.

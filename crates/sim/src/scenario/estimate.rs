@@ -15,10 +15,10 @@ use crate::tables::samples::{LimitRow, QueueRow, SampleRow};
 use crate::workload::needs::{packets, CONNECTION_BYTES, COPIES, FASTEST_BPS, FULL_BYTES};
 use crate::workload::Asks;
 
-/// Upper estimate of the memory of a run, bytes: packets on links, connections, recorded rows. Packets held by a
-/// stalled host or reordered by seconds are not included, and links without a rate count with `FASTEST_BPS`. A run
-/// that needs more is ended by [`crate::scenario::bounds`]. Nothing is built, so a scenario beyond all bounds is
-/// refused at once. Sums are floats, so they cannot overflow.
+/// Upper estimate of a run's memory, bytes: packets on links, connections, recorded rows. Packets held by a stalled
+/// host or delayed for seconds by reordering are not included. Links without a rate are assumed to run at
+/// `FASTEST_BPS`. A run that needs more is ended by [`crate::scenario::bounds`]. Nothing is built, so a scenario
+/// beyond all bounds is rejected at once. Sums are floats, so they cannot overflow.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);
     let links = links(scenario, flows);
@@ -82,7 +82,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
 }
 
 /// Disk space that the capture of one run may need, bytes: full packets with the headers of the file format, and one
-/// ACK for every two packets.
+/// ACK per two packets.
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
     let of = |group: &FlowGroup| {
         let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
@@ -91,8 +91,8 @@ pub fn estimate_capture(scenario: &Scenario) -> u64 {
     scenario.flows.iter().map(of).sum::<f64>() as u64
 }
 
-/// Upper estimate of the CPU time of a run, s: packets, samples at intervals, and changes of links. For built-in
-/// controllers it is accurate within a small factor, which is enough to refuse runs of hours or days.
+/// Upper estimate of a run's CPU time, s: packets, periodic samples, and link changes. For built-in controllers it is
+/// accurate to within a small factor, which is enough to reject runs of hours or days.
 pub fn estimate_time(scenario: &Scenario) -> f64 {
     let flows = flows(scenario);
     let duration = Span(scenario.duration_ns);
@@ -135,13 +135,13 @@ fn quic(scenario: &Scenario) -> impl Iterator<Item = &FlowGroup> {
     scenario.flows.iter().filter(|group| is_foreign(&group.congestion_control))
 }
 
-/// Number of flows of the run. Each client of a population is a flow.
+/// Number of flows in the run. Each client of a population is a flow.
 fn flows(scenario: &Scenario) -> f64 {
     scenario.flows.iter().map(|group| group.members() as f64).sum()
 }
 
-/// Maximum number of links of the run, in both directions. Access and egress links and clients' paths belong to one
-/// flow each.
+/// Maximum number of links in the run, counting both directions. Access links, egress links and clients' paths belong
+/// to one flow each.
 fn links(scenario: &Scenario, flows: f64) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -177,7 +177,7 @@ fn least_rtt_ns(scenario: &Scenario) -> f64 {
     }
 }
 
-/// Maximum number of packets on the links of the scenario at any time.
+/// Maximum number of packets on the scenario's links at any time.
 fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -188,7 +188,7 @@ fn held(scenario: &Scenario) -> f64 {
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
         + listed().map(|link| 2.0 * delay(link)).sum::<f64>();
 
-    // other links cannot hold more than the bottleneck passes on, or than the flows' own allowance below
+    // the other links hold only packets that the bottleneck passes on, or those added per flow below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
     // TCP packets may be small
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
@@ -198,7 +198,7 @@ fn held(scenario: &Scenario) -> f64 {
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
-/// Datagrams of unlimited sources that exceed the capacity of the bottleneck. They are queued or dropped.
+/// Datagrams from unlimited sources in excess of the bottleneck capacity. They are queued or dropped.
 fn excess(scenario: &Scenario) -> f64 {
     let of = |group: &FlowGroup| {
         let workload = group.workload.params();
@@ -211,8 +211,8 @@ fn excess(scenario: &Scenario) -> f64 {
     (sent - bottleneck(scenario)).max(0.0)
 }
 
-/// Datagrams that PCC sends before the first result is known. The rate doubles with each interval. Behind a queue of
-/// many RTTs it doubles many times, until a window is outstanding. Measured: 78 for each packet carried in the first
+/// Datagrams that PCC sends before the first result is known. The rate doubles with each interval. With a queue of
+/// many RTTs it doubles many times, until a window is outstanding. Measured: 78 per packet carried in the first
 /// second.
 fn blind(scenario: &Scenario) -> f64 {
     let rtt_ns = least_rtt_ns(scenario).max(1.0);
@@ -290,7 +290,7 @@ fn of_all<'a>(scenario: &Scenario, groups: impl Iterator<Item = (&'a FlowGroup, 
     regardless + sum.min(most)
 }
 
-/// Groups that are recorded, each with the number of its recorded flows: none, the group of flow 0, or all.
+/// Recorded groups, each with the number of its recorded flows: none, the group of flow 0, or all.
 fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&FlowGroup, u64)> {
     let groups = match level {
         TraceLevel::None => 0,
@@ -305,10 +305,10 @@ fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&Fl
 }
 
 /// Maximum number of PCC's monitor intervals. Each covers ten or more packets, most of which may be lost. Measured
-/// with many flows on a slow link: 0.31 for each packet carried.
+/// with many flows on a slow link: 0.31 per packet carried.
 fn intervals(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     let by_packets = carried_by(scenario, group, flows) / 2.0;
-    // one RTT or longer, half an RTT by an option; one in ten is cut short
+    // at least one RTT, or half an RTT with an option; one interval in ten is cut short
     let shortest_ns = match group.congestion_control_options.contains_key("interval_rtts") {
         true => 0.45 * least_rtt_ns(scenario),
         false => 0.9 * least_rtt_ns(scenario),
@@ -327,7 +327,7 @@ fn carried_by(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     }
 }
 
-/// Bytes of a full packet of a group.
+/// Size of a group's full packet, bytes.
 fn size(group: &FlowGroup) -> f64 {
     group.stack.smss.map_or(FULL_BYTES, |smss| smss as f64 + HEADER_BYTES)
 }
@@ -340,7 +340,7 @@ fn bottleneck(scenario: &Scenario) -> f64 {
     packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64)
 }
 
-/// Bytes of the workloads' rows and open connections.
+/// Memory for the workloads' rows and open connections, bytes.
 fn workloads(scenario: &Scenario) -> f64 {
     let of = |(index, group): (usize, &FlowGroup)| {
         let workload = group.workload.params();
@@ -350,40 +350,40 @@ fn workloads(scenario: &Scenario) -> f64 {
     scenario.flows.iter().enumerate().map(of).sum()
 }
 
-/// Bytes of the IP and TCP headers, with timestamps.
+/// Size of the IP and TCP headers with timestamps, bytes.
 const HEADER_BYTES: f64 = 52.0;
-/// Bytes that a capture adds to a packet: Ethernet header, options, and the block of the file format.
+/// Bytes that a capture adds to a packet: Ethernet header, options, and the file format's block.
 const CAPTURE_BYTES: f64 = 60.0;
 
-/// CPU time for a data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
+/// CPU time per data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
 const PACKET_NS: f64 = 1000.0;
-/// Additional CPU time for a QUIC packet and its ACK in the stacks of both ends, ns. Measured: 3000.
+/// Additional CPU time per QUIC packet and its ACK in the stacks of both ends, ns. Measured: 3000.
 const QUIC_PACKET_NS: f64 = 4000.0;
-/// Memory of a QUIC packet, bytes: its content and the records of both ends.
+/// Memory per QUIC packet, bytes: its content and the records of both ends.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
-/// Memory of both ends of a QUIC connection without packets, bytes. Measured: 60 kB.
+/// Memory of both ends of a QUIC connection, excluding packets, bytes. Measured: 60 kB.
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
 /// Maximum number of packets that wait at a receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
-/// CPU time for a change of a link, ns. Measured: 27 if the capacity is drawn at random.
+/// CPU time per link change, ns. Measured: 27 if the capacity is drawn at random.
 const CHANGE_NS: f64 = 40.0;
-/// CPU time for a row of a record at intervals, ns.
+/// CPU time per row of a periodic record, ns.
 const ROW_NS: f64 = 100.0;
 
-/// Memory of a lost datagram in PCC's sender and receiver, bytes.
+/// Memory per lost datagram in PCC's sender and receiver, bytes.
 const PIECE_BYTES: f64 = 64.0;
 /// Number of datagrams in PCC's first interval.
 const FIRST_DATAGRAMS: f64 = 10.0;
-/// Bytes of a packet without payload.
+/// Size of a packet without payload, bytes.
 const LEAST_BYTES: f64 = 40.0;
 /// Memory of program, tables and allocator, bytes. Measured: 3.5 MB for any run.
 const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
-/// Memory of the histograms and slices of a flow, bytes.
+/// Memory per flow for histograms and slices, bytes.
 const PERFORMANCE_BYTES: f64 = 262_144.0;
-/// Memory of a packet in flight in its sender and receiver, bytes.
+/// Memory per packet in flight in its sender and receiver, bytes.
 const SCOREBOARD_BYTES: f64 = 256.0;
-/// Memory of a queued datagram, bytes. Its ring buffer may be twice as large, and [`crate::scenario::bounds`] counts
+/// Memory per queued datagram, bytes. Its ring buffer may be twice as large, and [`crate::scenario::bounds`] counts
 /// it twice.
 const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;
 /// Growth factor of ring buffers: twice the needed size, and three times while the buffer is copied.

@@ -1,4 +1,4 @@
-//! Settings of a flow group's hosts: the profile with the scenario's changes.
+//! Settings of a flow group's hosts: the profile, with the scenario's overrides.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::scenario::spec::FlowGroup;
 use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::WorkloadConfig;
 
-/// Return the transport of the flows of `group`, which is number `index`, with the settings of its hosts.
+/// Return the transport of the flows of `group` (group number `index`), with the settings of its hosts.
 pub fn transport(
     group: &FlowGroup,
     index: usize,
@@ -31,7 +31,7 @@ pub fn transport(
         let maker = maker.map_err(|Refusal { key, found, allowed }| {
             let place = match key.as_str() {
                 "" => "congestion_control".to_string(),
-                "*" => "congestion_control_options".to_string(), // the library does not report which option it refuses
+                "*" => "congestion_control_options".to_string(), // the library does not report which option it rejects
                 key => format!("congestion_control_options.{key}"),
             };
             Error::refused(format!("flows.{index}.{place}"), Refusal::new(found, allowed))
@@ -64,7 +64,7 @@ fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal
     }
 }
 
-/// Settings of a PCC group.
+/// PCC group settings.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let mut options = group.congestion_control_options.clone();
@@ -93,7 +93,7 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
     Ok(PccConfig { recipe, utility })
 }
 
-/// Settings of both TCP hosts of the flows of `group`, which is number `index`.
+/// Settings of both TCP hosts of the flows of `group` (group number `index`).
 fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let mut config = Config::profile(&group.profile)
@@ -131,7 +131,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let mut described = hosts.iter().filter(|host| own.into_iter().flatten().any(|name| *name == host.name));
     let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
-    // a described host may process other work between two segments that are written one by one
+    // a described host may do other work between two segments that are written one by one
     config.fills &= own.into_iter().all(Option::is_none);
     let described = described.any(HostParams::runs_processes);
     config.application_waits = today && !described;
@@ -164,7 +164,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
 pub struct Customs {
     /// Congestion controllers.
     pub controllers: BTreeMap<String, Maker>,
-    /// Utility functions of PCC.
+    /// PCC utility functions.
     pub utilities: BTreeMap<String, UtilityMaker>,
 }
 
@@ -180,11 +180,11 @@ impl Customs {
     }
 }
 
-/// Linux `tcp_wmem`, bytes: the initial size, and the maximum as the linux backend sets it.
+/// Linux `tcp_wmem`, bytes: the initial size, and the maximum that the linux backend sets.
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 
-/// Return the controller that the group names, with its options. Unknown options are refused.
+/// Return the controller that the group names, with its options. Unknown options are rejected.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let options = &group.congestion_control_options;

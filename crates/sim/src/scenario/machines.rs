@@ -53,8 +53,8 @@ impl<'a> Machines<'a> {
         Ok(())
     }
 
-    /// Host numbers of each flow's sending and receiving end, for queues that distinguish hosts. Without described
-    /// hosts, the ends of a group share one host on either side.
+    /// Host numbers of each flow's sending and receiving end, for queues that distinguish hosts. If no hosts are
+    /// described, all senders of a group share one host, and so do all receivers.
     pub fn addresses(&self, flows: &[Flow]) -> Rc<[[u32; 2]]> {
         let of = |flow: &Flow| {
             let described = self.of.get(flow.id as usize).copied().unwrap_or_default();

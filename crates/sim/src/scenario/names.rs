@@ -1,4 +1,4 @@
-//! Mapping from the name of a controller to its transport.
+//! Mapping from controller names to transports.
 
 use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;
@@ -10,7 +10,7 @@ pub(crate) fn is_pcc(controller: &str) -> bool {
     ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
 }
 
-/// Prefix of the names of quinn's QUIC controllers.
+/// Name prefix of quinn's QUIC controllers.
 pub const QUINN: &str = "quinn:";
 
 /// QUIC controllers of quinn, each with a description; empty in a build without quinn.
@@ -26,7 +26,7 @@ pub(crate) fn is_quinn(controller: &str) -> bool {
     quinn_controllers().iter().any(|(name, _)| *name == controller)
 }
 
-/// Prefix of the names of controllers of a stack behind the C header: `stack:NAME:CONTROLLER`.
+/// Name prefix of controllers from a stack behind the C header: `stack:NAME:CONTROLLER`.
 pub const STACK: &str = "stack:";
 
 /// Whether a controller belongs to a stack behind the C header.
@@ -55,5 +55,5 @@ pub fn pcc_workloads() -> Vec<&'static str> {
     WorkloadConfig::carried_by(Carried::ByTcpOrPcc)
 }
 
-/// Prefix of the names of a user's own controllers and utility functions in a scenario.
+/// Name prefix of a user's own controllers and utility functions in a scenario.
 pub const CUSTOM: &str = "custom:";

@@ -1,6 +1,6 @@
 //! The scenario as the engine reads it: JSON with SI units as whole nanoseconds, bits per second and bytes. Unknown
-//! keys and values out of range are refused when they are read. [`check`] applies the rules that relate several keys:
-//! those of each mechanism and those of the whole scenario (`rules`).
+//! keys and out-of-range values are rejected when they are read. [`check`] applies the rules that relate several
+//! keys: those of each mechanism and those of the whole scenario (`rules`).
 
 pub mod files;
 mod network;
@@ -83,22 +83,23 @@ pub fn value(json: serde_json::Value) -> Value {
 pub const FORMAT: u64 = 1;
 
 table! {
-    /// A network, its hosts and flows, and what to record.
+    /// A network, its hosts and flows, and the records of the run.
     pub struct Scenario "scenario" {
-        /// A name for the reader; it does not affect the result.
+        /// Descriptive name of the scenario; it does not affect the result.
         name: String = Takes::Text, String::new();
         /// Simulated time.
         duration_ns as "duration": u64 = DURATION;
-        /// The links and how flows cross them.
+        /// Links of the network and the paths of flows across them.
         network: Network = Takes::Table(Network::TABLE);
         /// Groups of flows. Flows are numbered from 0, group after group.
         flows: Vec<FlowGroup> = Takes::List(&Takes::Table(FlowGroup::TABLE), 1);
-        /// Imperfect hosts, which flows refer to by name. "modern" gives each end of each flow a host of its own with the
-        /// preset "modern", and TCP sends packets of several segments (`stack.tso`) unless a group says otherwise.
+        /// Imperfect hosts, to which flows refer by name. "modern" gives each end of each flow a separate host with the
+        /// preset "modern", and TCP sends packets of several segments (`stack.tso`) unless a group specifies otherwise.
         hosts: Vec<HostParams> = Takes::ListOr(&Takes::Table(HostParams::TABLE), read::MODERN), Vec::new();
         /// Records of the run.
         record: Record = Takes::Table(Record::TABLE), usual();
-        /// Format of the scenario. The run does not depend on it; a version that does not know the format refuses it.
+        /// Version of the scenario's format. It does not affect the run; a version of ackclock that does not know the
+        /// format refuses the scenario.
         format: Option<u32> = Takes::Whole(1, FORMAT);
     }
     rules Scenario::judge_whole
@@ -109,17 +110,17 @@ table! {
     pub struct FlowGroup "flows" {
         /// Number of flows.
         count: u32 = COUNT, 1;
-        /// Name of the group in tables and figures. Default: the name of its controller; for a group without a controller,
-        /// of its workload.
+        /// Name of the group in tables and figures. Default: the name of its controller or, for a group without a
+        /// controller, of its workload.
         name: Option<String> = Takes::Label(60);
         /// Transport protocol. Default: the one that the controller and the workload need.
         transport: Option<Transport> = Transport::TAKES;
-        /// The operating system whose TCP the hosts follow, or the RFCs.
+        /// TCP behaviour of the hosts: that of an operating system, or that of the RFCs.
         profile: String = Takes::Named(&read::PROFILES), USUAL_PROFILE.to_string();
-        /// Congestion controller. "FILE.py:CLASS" is your own class, "FILE.c" your own module of Linux, "custom:NAME" a class that you pass to the run under
-        /// this name, "kernel:NAME" a controller that only the kernel of the linux backend
-        /// has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to
-        /// the run (`--stack`).
+        /// Congestion controller. "FILE.py:CLASS" is your own class, "FILE.c" your own Linux module, "custom:NAME" a
+        /// class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux
+        /// backend has, "quinn:NAME" a controller of quinn, a QUIC stack, and "stack:NAME:CONTROLLER" a controller of a
+        /// library that you pass to the run (`--stack`).
         congestion_control: String = Takes::Named(&read::CONTROLLERS), USUAL_CONTROLLER.to_string();
         /// Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments
         /// of its class, or parameters of the module.
@@ -146,10 +147,10 @@ table! {
         stop_ns as "stop": Option<u64> = DURATION;
         /// Graph: name of the path. Default: the first one.
         path: Option<String> = Takes::Text;
-        /// Host on which the senders run, by its name in `hosts`. Default: perfect hosts.
+        /// Name in `hosts` of the host on which the senders run. Default: perfect hosts.
         host: Option<String> = Takes::Text;
-        /// Host on which the receivers run. The same name in `host` and `peer_host` puts both ends on one machine. Default:
-        /// perfect hosts.
+        /// Name of the host on which the receivers run. The same name in `host` and `peer_host` puts both ends on one
+        /// machine. Default: perfect hosts.
         peer_host: Option<String> = Takes::Text;
     }
     elsewhere ELSEWHERE
@@ -175,9 +176,9 @@ table! {
         /// Record the controller's own variables at each ACK (PCC: at the end of each monitor interval): of no flow, of flow
         /// 0, or of all flows.
         controller: TraceLevel = TraceLevel::TAKES, TraceLevel::None;
-        /// Minimum time between two such rows of a flow. "0 s" records every ACK.
+        /// Minimum time between two rows of a flow in the record of `controller`. "0 s" records every ACK.
         controller_interval_ns as "controller_interval": u64 = DURATION_OR_ZERO, 0;
-        /// Which side's packets are captured (pcapng); a run asks for it.
+        /// Side at which packets are captured (pcapng); set by the run.
         capture as "": CapturePoint = CapturePoint::TAKES, CapturePoint::None;
         /// Time between samples of each open flow (cwnd, ssthresh, RTT, state).
         sample_interval_ns as "sample_interval": u64 = DURATION_OR_ZERO, 0;
@@ -185,19 +186,20 @@ table! {
         queue_interval_ns as "queue_interval": u64 = DURATION_OR_ZERO, 0;
         /// Length of the intervals over which the goodput of each flow is measured.
         goodput_interval_ns as "goodput_interval": u64 = DURATION_OR_ZERO, 0;
-        /// Length of the intervals for which table `limits` says what limited each flow of TCP (the sums are columns of `flows`).
+        /// Length of the intervals for which table `limits` reports what limited each TCP flow (the sums are columns of
+        /// `flows`).
         limits_interval_ns as "limits_interval": u64 = DURATION_OR_ZERO, 0;
         /// "rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not
         /// depend on the number of transactions.
         transactions: TransactionLevel = TransactionLevel::TAKES, TransactionLevel::Rows;
-        /// Warm-up, from the start of the run. The tables of links, `performance` and the summary of transactions leave it
-        /// out; a client that arrives during the warm-up has only its row in `transactions`.
+        /// Warm-up, from the start of the run. The tables of links, `performance` and the summary of transactions
+        /// exclude it; a client that arrives during the warm-up appears only in `transactions`.
         warm_up_ns as "warm_up": u64 = DURATION_OR_ZERO, 0;
         /// Record each dropped packet (table `drops`).
         drops: bool = FLAG, false;
-        /// Record what each flow, each group and the whole run achieved after the warm-up, with quantiles of RTT and one-way
-        /// delay. The size of this table does not grow with the run; it costs 5 to 10 % more time. Default: on in sweeps and
-        /// comparisons with up to 100 flows, off elsewhere.
+        /// Record the performance of each flow, each group and the whole run after the warm-up, with quantiles of RTT
+        /// and one-way delay. The size of this table does not grow with the run; measuring takes 5 to 10 % more time.
+        /// Default: on in sweeps and comparisons with up to 100 flows, off elsewhere.
         performance: Option<bool> = FLAG;
     }
 }

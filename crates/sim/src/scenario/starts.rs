@@ -1,11 +1,11 @@
-//! Starting times of a group's flows.
+//! Start times of a group's flows.
 
 use ackclock_core::{Distribution, Span, Stream, Time};
 
 use crate::scenario::spec::FlowGroup;
 
 /// Start times of the flows of a group, in order. Each flow starts at its own offset from the staggered time. The
-/// values that the k-th flow draws depend only on the seed, the group and k. If offsets are drawn, flows need not
+/// values drawn for the k-th flow depend only on the seed, the group and k. If offsets are drawn, flows need not
 /// start in the order of their numbers.
 pub struct Starts {
     next: Time,
@@ -15,7 +15,7 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// Return the start times of group number `g`.
+    /// Return the start times for group number `g`.
     pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Starts {
         let drawn = |from: &Option<Distribution>, what| {
             let stream = || Stream::new(seed, &format!("flows.{g}.{what}"));
@@ -48,5 +48,5 @@ impl Drawn {
     }
 }
 
-/// Maximum of a drawn time, beyond the end of any run.
+/// Upper bound for drawn times, beyond the end of any run.
 const FARTHEST_NS: f64 = 4e15;

@@ -16,7 +16,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("graph", "links and paths that you list yourself"),
 ];
 
-/// Builder of paths, one flow after the other.
+/// Builder of paths, one flow at a time.
 pub struct Builder<'a> {
     network: &'a spec::Network,
     shared: Option<Shared>,

@@ -5,7 +5,7 @@
 /// A table of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct TableAbout {
-    /// Name of the table.
+    /// Table name.
     pub name: &'static str,
     /// Meaning of a row, and the condition under which the table has rows.
     pub about: &'static str,
@@ -16,11 +16,11 @@ pub struct TableAbout {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnAbout {
-    /// Name of the column.
+    /// Column name.
     pub name: &'static str,
-    /// Type of the values, as the engine returns them; empty for a numeric column that only some runs have.
+    /// Value type, as returned by the engine; empty for a numeric column that only some runs have.
     pub kind: &'static str,
-    /// Unit of the values; empty for names, numbers of things and truth values.
+    /// Value unit; empty for names, ordinals and truth values.
     pub unit: &'static str,
     /// Meaning of a value.
     pub meaning: &'static str,
@@ -71,7 +71,7 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Type in which the values of a declared column type are returned.
+/// Type in which values of a declared column type are returned.
 macro_rules! handed_out {
     (time) => {
         "f8"

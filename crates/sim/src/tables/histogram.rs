@@ -1,5 +1,5 @@
-//! Histogram of fixed size for durations. Each power of two has 128 bins, so a value is known to within 0.8 % (0.4 %
-//! from the middle of its bin), whatever its magnitude. The size does not grow with the number of values.
+//! Fixed-size histogram of durations. Each power of two has 128 bins, so a value is known to within 0.8 % (0.4 % from
+//! the middle of its bin), whatever its magnitude. The size does not grow with the number of values.
 
 use ackclock_core::Span;
 

@@ -1,4 +1,4 @@
-//! Rows of the records taken at intervals.
+//! Rows of periodic records.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};

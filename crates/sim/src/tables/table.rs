@@ -28,7 +28,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Name of the column's type.
+    /// Type name of the column.
     pub fn kind(&self) -> &'static str {
         match self {
             Column::F8(_) => "f8",
@@ -105,9 +105,9 @@ pub const NOTHING: u32 = u32::MAX;
 /// A named table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Name of the table.
+    /// Table name.
     pub name: &'static str,
-    /// Name and values of each column; all columns have equal length.
+    /// Name and values of each column; all columns have the same length.
     pub columns: Vec<(&'static str, Column)>,
     /// Columns that the table accepts; all if empty.
     only: &'static [&'static str],
@@ -215,7 +215,7 @@ impl Table {
         self.text_of(name, names, &mut rows_of(codes, 0))
     }
 
-    // One function body per type: four hundred columns with their own loops took a quarter of the compile time.
+    // One function body per type: separate loops for four hundred columns took a quarter of the compile time.
 
     fn floats_of(self, name: &'static str, rows: Rows<f64>) -> Table {
         self.with(name, || Column::F8(rows()))
@@ -302,7 +302,7 @@ fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> 
             rows.for_each(|row| column.push(row));
             return column;
         }
-        // a loop without branches, for iterators of known length
+        // branch-free loop, for iterators of known length
         let mut column = vec![blank; least];
         column.iter_mut().zip(rows).for_each(|(cell, row)| *cell = row);
         column

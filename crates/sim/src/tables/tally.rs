@@ -5,7 +5,7 @@ use ackclock_core::{choice, FlowId, Span, Time};
 
 use crate::tables::histogram::Histogram;
 
-/// Level of detail of the record of transactions.
+/// Level of detail in the transaction record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TransactionLevel {
@@ -22,12 +22,12 @@ choice! { TransactionLevel: Rows "rows", Summary "summary" }
 pub struct TransactionRow {
     pub flow: FlowId,
     pub idx: u32,
-    /// Number of the client, from 0. Connections that a client opens at once share it.
+    /// Client number, from 0. Connections that a client opens at once share it.
     pub batch: u32,
-    /// Index among the requests of the connection.
+    /// Index among the connection's requests.
     pub request: u32,
     pub iw: u32,
-    /// Arrival of the client, or time of a later request.
+    /// Arrival time of the client, or time of a later request.
     pub arrival: Time,
     pub connected: Time,
     pub first_byte: Time,
@@ -46,7 +46,7 @@ pub struct MessageRow {
     pub round: u32,
     pub step: u32,
     pub message: u32,
-    /// Host that writes.
+    /// Host that writes the message.
     pub writer: u32,
     pub bytes: u64,
     pub writes: u32,
@@ -78,7 +78,7 @@ pub struct Tally {
     /// Connections refused because of the limit on open connections.
     pub refused: u64,
     pub bytes: u64,
-    /// Bytes on the wire of the data packets of all requested responses, each counted once.
+    /// Wire bytes of the data packets of all requested responses, each counted once.
     pub offered_bytes: u64,
     pub counts: Counts,
     pub max_open: u32,
@@ -133,7 +133,7 @@ impl Tally {
         libm::sqrt((centred / (n - 1.0)).max(0.0)) * 1e-9
     }
 
-    /// Mean connection setup time of connections that were established, s.
+    /// Mean setup time of established connections, s.
     pub fn mean_connect_s(&self) -> f64 {
         self.connect_sum as f64 / self.connects as f64 * 1e-9
     }
@@ -181,7 +181,7 @@ impl Counts {
     }
 }
 
-/// Record of all transactions of a run.
+/// Record of all transactions in a run.
 #[derive(Clone, Default)]
 pub struct TransactionLog {
     /// Level of detail.
@@ -197,7 +197,7 @@ pub struct TransactionLog {
 }
 
 impl TransactionLog {
-    /// Count a transaction in tally `at`: it begins at `now`, its data packets take `bytes` on the wire, and `open`
+    /// Count a transaction in tally `at`: it begins at `now`, its data packets occupy `bytes` on the wire, and `open`
     /// connections are open.
     pub fn begin(&mut self, at: u32, now: Time, bytes: u64, open: u32) {
         if now >= self.from {
@@ -208,7 +208,7 @@ impl TransactionLog {
         }
     }
 
-    /// Count a client of tally `at` that is turned away at `now`.
+    /// Count a client of tally `at` that is refused at `now`.
     pub fn refuse(&mut self, at: u32, now: Time) {
         self.tallies[at as usize].refused += (now >= self.from) as u64;
     }

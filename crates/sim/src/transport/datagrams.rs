@@ -1,4 +1,4 @@
-//! Ends of transports over datagrams; a closed set as well.
+//! Ends of transports over datagrams; also a closed set.
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::foreign::Foreign;

@@ -7,7 +7,7 @@ use ackclock_core::schema::{Takes, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{choice, family, table, Span, Stream, Time};
 
 family! {
-    /// When clients come.
+    /// Arrival process of clients.
     pub enum ArrivalsConfig "arrivals" {
         Poisson(PoissonParams),
         Periodic(PeriodicParams),

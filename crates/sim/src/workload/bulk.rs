@@ -51,7 +51,7 @@ impl Workload for Bulk {
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         self.way.progress(cx, conn, host);
         if cx.flow.established != ackclock_core::Time::NEVER && cx.now() < cx.flow.stop {
-            self.way.unwatch(cx); // unwatched until the stop, which keeps the hot path short
+            self.way.unwatch(cx); // not watched until the stop, which keeps the hot path short
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Bursts: one connection that alternates between bursts and silence. The application writes a burst, waits until it
-//! is acknowledged, is silent for a while, and writes the next one. This is the on-off source with which learned and
-//! hand-written controllers are trained and compared (Winstein and Balakrishnan, "TCP ex Machina", SIGCOMM 2013,
-//! §5.1: drawn bytes, drawn silence). The connection stays open, so the path state that it keeps, and the effect of
-//! idle time on this state, matter.
+//! has been acknowledged, is silent for a while, and writes the next one. This is the on-off source with which
+//! learned and hand-written controllers are trained and compared (Winstein and Balakrishnan, "TCP ex Machina",
+//! SIGCOMM 2013, §5.1: drawn bytes, drawn silence). The connection stays open, so the path state that it keeps
+//! matters, and so does the effect of idle time on that state.
 //!
 //! The k-th burst and the silence after it are the k-th values of the stream `bursts.<flow>`, so the scenarios of a
 //! comparison write the same bursts. Each burst adds a row to table `fetches`.
@@ -21,12 +21,12 @@ use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {
-    /// One connection sends bursts that are separated by silences.
-    /// A silence begins when the previous burst is acknowledged.
+    /// Sends bursts that are separated by pauses over one connection.
+    /// A pause begins when the previous burst is acknowledged.
     pub struct BurstsParams "bursts" {
         /// Size of a burst: a size, or a distribution of sizes.
         bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
-        /// Length of a silence: a duration, or a distribution of durations.
+        /// Length of a pause: a duration, or a distribution of durations.
         pause: Distribution = Takes::DrawnOr(Unit::Duration, 0);
         /// Number of bursts. Default: the flow sends bursts until it stops.
         count: Option<u32> = COUNT;
@@ -50,10 +50,10 @@ impl Params for BurstsParams {
     }
 }
 
-/// Our choice: minimum duration of a burst, s. A burst takes a round trip, and few paths have a shorter one.
+/// Our choice: minimum duration of a burst, s. A burst takes one round trip, and few paths have a shorter RTT.
 const LEAST_S: f64 = 1e-3;
 
-/// State of a flow of bursts.
+/// State of a bursts flow.
 #[derive(Clone)]
 pub struct Bursts {
     params: BurstsParams,
@@ -62,9 +62,9 @@ pub struct Bursts {
     conn: Option<ConnId>,
     started: u32,
     written: u64,
-    /// Row in the journal of the burst that is not acknowledged yet.
+    /// Journal row of the burst that has not been acknowledged yet.
     current: Option<usize>,
-    /// The sender's counters and the SYN retransmissions of both ends when the current burst began.
+    /// Counters of the sender, and SYN retransmissions of both ends, at the start of the current burst.
     before: (Stats, [u64; 2]),
 }
 
@@ -94,7 +94,7 @@ impl Bursts {
         cx.wake(cx.flow.stop);
     }
 
-    /// Record the counters since the current burst began.
+    /// Record the counters since the start of the current burst.
     fn count(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
         let (stats, info) = (sender.stats().clone(), sender.info());
@@ -111,7 +111,7 @@ impl Bursts {
         self.before = (stats, syns);
     }
 
-    /// Complete the current burst, which is acknowledged.
+    /// Complete the current burst, which has been acknowledged.
     fn complete(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         cx.journal.fetches[row].completed = cx.now();
         self.current = None;
@@ -133,7 +133,7 @@ impl Workload for Bursts {
 
     fn wake(&mut self, cx: &mut Context) {
         if cx.now() >= cx.flow.stop {
-            self.finish(cx); // a burst that the stop cuts off is not complete
+            self.finish(cx); // a burst cut off by the stop is not complete
             self.way.stop(cx);
         } else if self.way.is_open() {
             self.burst(cx);
@@ -195,7 +195,7 @@ const LONGEST_NS: f64 = 4e15;
 mod tests {
     use crate::{parse, run, Output};
 
-    /// Bursts of `workload` over a path of 8 Mbit/s and 20 ms.
+    /// Bursts of `workload` over an 8 Mbit/s path with an RTT of 20 ms.
     fn bursts(workload: &str, loss: f64, seconds: u64) -> Output {
         let json = format!(
             r#"{{"duration_ns": {}, "network": {{"topology": "chain",

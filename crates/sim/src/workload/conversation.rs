@@ -6,7 +6,7 @@
 //! direction, in the order of the writes, as in HTTP/2. As for transactions, a [`Carrier`] executes them: the
 //! simulator's world, or a real kernel.
 //!
-//! The values that a step draws depend only on the seed, the flow and the number of the step (common random numbers).
+//! The values drawn for a step depend only on the seed, the flow and the step number (common random numbers).
 
 mod params;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub struct Conversation<Conn> {
     /// Steps in progress; finished entries are reused.
     steps: Vec<Active>,
     free: Vec<usize>,
-    /// Planned writes and starts of rounds, with time and insertion order.
+    /// Planned writes and round starts, with time and insertion order.
     due: BinaryHeap<Reverse<(Time, u64, Due)>>,
     asked: u64,
     established: [bool; 2],
@@ -60,7 +60,7 @@ impl Plan {
         Plan { params: params.clone(), start }
     }
 
-    /// Index after the last of the steps that begin together with `first`.
+    /// Index after the last step that begins together with `first`.
     fn group_end(&self, first: usize) -> usize {
         let steps = &self.params.steps;
         (first + 1..steps.len()).find(|&at| !steps[at].together).unwrap_or(steps.len())
@@ -77,7 +77,7 @@ enum Due {
 #[derive(Clone)]
 struct Talk {
     round: u32,
-    /// First of the steps that began together, and number of those that have not arrived yet.
+    /// First of the steps that began together, and how many of them have not arrived yet.
     group: usize,
     open: usize,
 }

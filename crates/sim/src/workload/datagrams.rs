@@ -22,7 +22,8 @@ table! {
 }
 
 table! {
-    /// Sends UDP datagrams at a constant rate in on-periods that are separated by silence. It begins with an on-period.
+    /// Sends UDP datagrams at a constant rate in on-periods that are separated by silence. The flow begins with an
+    /// on-period.
     pub struct OnOffParams "on-off" {
         /// Rate of the IP packets during an on-period, including their headers.
         rate: Rate = RATE;
@@ -30,7 +31,7 @@ table! {
         on: Span = DURATION;
         /// Mean length of a silence.
         off: Span = DURATION;
-        /// Distribution of the lengths of both: exponential, or always the mean.
+        /// Distribution of both lengths: exponential, or constant at the mean.
         periods: Periods = Periods::TAKES, Periods::Exponential;
         /// UDP payload of each datagram.
         payload: u32 = PAYLOAD, 1472;
@@ -48,7 +49,7 @@ table! {
     }
 }
 
-/// 65535 bytes of an IP packet minus its headers.
+/// Maximum IP packet of 65535 bytes, minus the headers.
 const PAYLOAD: Takes = Takes::Size(1, 65_507);
 
 choice!(Periods: Exponential "exponential", Fixed "fixed");

@@ -35,10 +35,10 @@ table! {
         count: u32 = COUNT, 1;
         /// Time from the last byte of one response to the start of the next fetch.
         pause: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Time after which the client gives up a fetch. Default: never.
+        /// Time after which the client abandons a fetch. Default: never.
         timeout: Option<Span> = DURATION;
-        /// Make the losses of a fetch depend only on the seed and the number of the fetch. Two scenarios that are
-        /// compared then meet the same losses, fetch by fetch.
+        /// Make the losses of a fetch depend only on the seed and the number of the fetch. Compared scenarios then have
+        /// the same losses, fetch by fetch.
         common_random_numbers: bool = FLAG, false;
     }
 }
@@ -93,12 +93,12 @@ pub struct Fetch {
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,
-    /// Index of the fetch's row in the journal.
+    /// Index of the fetch's journal row.
     row: usize,
     /// Bytes of the response written by the server; `None` until the request has arrived.
     written: Option<u64>,
     requested: bool,
-    /// Retransmissions of the client, read before it sends its FIN, which may be retransmitted as well; `None` until
+    /// Client retransmissions, read before the client sends its FIN, which may itself be retransmitted; `None` until
     /// the response is complete.
     request_retransmissions: Option<u64>,
     counted: bool,
@@ -155,14 +155,14 @@ impl Fetch {
         }
     }
 
-    /// Index of the current fetch: the last one started, while its response is incomplete.
+    /// Index of the current fetch: the last one started, if its response is incomplete.
     fn current(&self, cx: &Context) -> Option<usize> {
         let last = self.open.len().checked_sub(1)?;
         let row = &cx.journal.fetches[self.open[last].row];
         (row.idx + 1 == self.started && row.completed == Time::NEVER).then_some(last)
     }
 
-    /// Record the counters unless this is already done, and remove the connection.
+    /// Record the counters if this has not been done yet, and remove the connection.
     fn drop_connection(&mut self, cx: &mut Context, at: usize) {
         let exchange = self.open.remove(at);
         if !exchange.counted {

@@ -17,13 +17,13 @@ use crate::world::{ConnId, World, RECEIVER, SENDER};
 /// A flow.
 #[derive(Clone)]
 pub struct Flow {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
-    /// Group of the flow.
+    /// Flow group.
     pub group: u32,
     /// Transport, with the settings of both hosts.
     pub config: TransportConfig,
-    /// Index in the journal of the destination cache of the flow's hosts; `None` without a cache.
+    /// Journal index of the destination cache of the flow's hosts; `None` without a cache.
     pub destination: Option<u32>,
     /// Whether the sender records a trace.
     pub traced: bool,
@@ -31,7 +31,7 @@ pub struct Flow {
     pub limits: bool,
     /// Whether several connections were open at the same time.
     pub overlaps: bool,
-    /// Minimum time between two rows of the controller's variables; `None` if they are not recorded.
+    /// Minimum time between two rows of controller variables; `None` if they are not recorded.
     pub controller_trace: Option<Span>,
     /// Start time.
     pub start: Time,
@@ -41,13 +41,13 @@ pub struct Flow {
     pub stop: Time,
     /// Time at which the first connection was established at the end that opened it; `NEVER` before that.
     pub established: Time,
-    /// Time at which all data was acknowledged, or the last response was complete; `NEVER` before that.
+    /// Time at which all data had been acknowledged, or the last response was complete; `NEVER` before that.
     pub completed: Time,
     /// Whether a connection has failed.
     pub failed: bool,
     /// Bytes acknowledged at `stop`; `None` if the flow did not stop within the run.
     pub acked_at_stop: Option<u64>,
-    /// Open connections, each with the number of its fetch, or 0.
+    /// Open connections, each with its fetch number, or 0.
     pub open: SmallVec<[(ConnId, u32); 2]>,
     /// Sums over closed connections; `None` before the first one closes.
     pub closed: Option<Box<Sums>>,
@@ -168,7 +168,7 @@ pub struct Sums {
     pub rtt_sum_ns: u128,
     pub rtt_samples: u64,
     pub min_rtt: Span,
-    /// First slow start of the first connection in which one ended.
+    /// End of the first slow start, from the first connection in which one ended.
     pub slow_start: Option<SlowStartExit>,
     /// PCC and external stacks: bytes sent, including retransmissions; packets declared lost; monitor intervals (PCC
     /// only).
@@ -176,7 +176,7 @@ pub struct Sums {
     pub lost_packets: u64,
     pub intervals: u64,
     pub failed: bool,
-    /// Reason for the failure of a connection, if the stack reports one; otherwise 0.
+    /// Reason why a connection failed, if the stack reports one; otherwise 0.
     pub failure: u32,
     /// Time by limiting cause; `None` unless recorded.
     pub held: Option<Box<(Held, Times)>>,
@@ -307,7 +307,7 @@ impl Sums {
     }
 }
 
-/// Row of a fetch.
+/// Fetch row.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchRow {
@@ -321,8 +321,7 @@ pub struct FetchRow {
     pub counts: FetchCounts,
 }
 
-/// Counters of a fetch, read when the client's FIN reaches the server, or at the end of the connection if that is
-/// earlier.
+/// Counters of a fetch, read when the client's FIN reaches the server or, if earlier, at the end of the connection.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchCounts {
@@ -359,7 +358,7 @@ impl FetchCounts {
     }
 }
 
-/// A population's client with the values it drew.
+/// A client of a population, with the values drawn for it.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `clients`, by name")]
 pub struct ClientRow {
@@ -377,13 +376,13 @@ pub struct Journal {
     pub destinations: Vec<(String, DestinationMetrics)>,
     /// Fetches, in order of their start.
     pub fetches: Vec<FetchRow>,
-    /// Traces of closed connections, each with the number of the fetch.
+    /// Traces of closed connections, each with its fetch number.
     pub records: Vec<(u32, Vec<Record>)>,
-    /// Controllers' variables of closed connections, each with the flow and the number of the fetch.
+    /// Controller variables of closed connections, each with its flow and fetch number.
     pub vars: Vec<(FlowId, u32, VarsTrace)>,
     /// Chunks of players, in the order in which they were requested.
     pub chunks: Vec<ChunkRow>,
-    /// Recovery episodes of closed connections, each with the number of the fetch.
+    /// Recovery episodes of closed connections, each with its fetch number.
     pub recoveries: Vec<(u32, Vec<RecoverySummary>)>,
     /// Transactions and conversations.
     pub transactions: TransactionLog,

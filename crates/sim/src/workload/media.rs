@@ -73,9 +73,9 @@ pub struct Media {
     written: u64,
     /// Whether frames are skipped until the next group.
     skips: bool,
-    /// Frames written but not delivered: row in the journal, and stream offset of the frame's end.
+    /// Frames written but not delivered: journal row, and stream offset of the frame's end.
     under_way: VecDeque<(usize, u64)>,
-    /// Frames written but not acknowledged: time of production, and stream offset of the frame's end.
+    /// Frames written but not acknowledged: production time, and stream offset of the frame's end.
     open: VecDeque<(Time, u64)>,
 }
 
@@ -162,8 +162,8 @@ impl Workload for Media {
 mod tests {
     use crate::{parse, run, Output};
 
-    /// Run with frames of 9000 and 3000 bytes, ten per second and five per group, over a link with this rate and a
-    /// delay of 10 ms.
+    /// Run with frames of 9000 and 3000 bytes, ten frames per second and five per group, over a link of this rate
+    /// with a delay of 10 ms.
     fn media(rate: u64, more: &str) -> Output {
         let json = format!(
             r#"{{"duration_ns": 10000000000, "network": {{"topology": "chain",

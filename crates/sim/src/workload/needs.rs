@@ -7,7 +7,7 @@ pub fn packets(bps: u64, ns: f64) -> f64 {
 
 /// Bytes of a full packet.
 pub const FULL_BYTES: f64 = 1500.0;
-/// Memory of the buffers of a connection without packets, bytes.
+/// Memory for a connection's buffers, excluding packets, bytes.
 pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// Factor for rows: the rows themselves, the growth of their vector, and the columns built from them.
 pub const COPIES: f64 = 3.0;

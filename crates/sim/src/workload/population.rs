@@ -2,7 +2,7 @@
 //! once from distributions. Each client is a flow that fetches one response after another.
 //!
 //! The values of a client come from the stream `population.<flow>`, always in the same order. Changing the number of
-//! clients or the response size therefore does not change the values of other clients.
+//! clients or the response size therefore does not change the values drawn for other clients.
 
 use std::mem::size_of;
 
@@ -18,7 +18,7 @@ use crate::workload::flow::{ClientRow, FetchRow};
 use crate::world::layout::Layout;
 
 table! {
-    /// Clients, each alone on its own path, that fetch one response at a time.
+    /// Clients, each alone on its own path, fetch one response at a time.
     /// Each client draws the properties of its path and the size of its responses once.
     pub struct PopulationParams "population" {
         /// Number of clients.

@@ -2,8 +2,8 @@
 //! reads the response, possibly sends more requests after a pause, and leaves. Connections exist only while they are
 //! used.
 //!
-//! The values that the k-th transaction draws (initial window, sizes, thinking times) depend only on the seed, the
-//! flow and k. Scenarios that differ in stack or network thus see the same clients (common random numbers).
+//! The values drawn for the k-th transaction (initial window, sizes, think times) depend only on the seed, the flow
+//! and k. Scenarios that differ in stack or network thus see the same clients (common random numbers).
 
 mod carrier;
 mod plan;
@@ -38,7 +38,7 @@ pub struct Transactions<Conn> {
     absent: Vec<u32>,
     /// Time at which the last response was complete.
     answered: Time,
-    /// Ends of thinking times, each with the connection's entry and its number.
+    /// Ends of think times, each with the connection's entry and number.
     thinking: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
@@ -48,12 +48,12 @@ struct Entry<Conn> {
     conn: Conn,
     start: usize,
     client: u32,
-    /// Random stream for the sizes of responses and the thinking times.
+    /// Random stream for response sizes and think times.
     draws: Stream,
     row: TransactionRow,
     /// Counters at the end of the previous transaction.
     counted: Counts,
-    /// Total bytes of requests and of responses up to the end of the current transaction.
+    /// Total request bytes and response bytes up to the end of the current transaction.
     asked: u64,
     expected: u64,
     /// Requests that have not been sent yet.
@@ -73,7 +73,7 @@ struct Client {
     sizes: Stream,
     objects: u32,
     connections: u32,
-    /// Connections that have their response and wait for those of the others.
+    /// Connections that have received their response and wait for the others.
     ready: Vec<u32>,
 }
 
@@ -265,7 +265,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Begin the next transaction, possibly after a thinking time.
+    /// Begin the next transaction, possibly after a think time.
     fn go_on<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         let pause = Span((self.plan.params.think.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
@@ -279,7 +279,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Continue after a thinking time.
+    /// Continue after a think time.
     fn resume<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: u32) {
         let there = self.entries.get(at).is_some_and(|e| e.in_use && C::number(e.conn) == conn);
         if there && self.goes_on(at) {
@@ -291,7 +291,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Record the current transaction, unless this is already done.
+    /// Record the current transaction, if this has not been done yet.
     fn count<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, failed: bool) {
         let entry = &mut self.entries[at];
         if !std::mem::take(&mut entry.pending) {
@@ -336,7 +336,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Record that a client has one connection less.
+    /// Record that a client has one connection fewer.
     fn leave(&mut self, client: u32) {
         if self.plan.knows_client() {
             let connections = &mut self.clients[client as usize].connections;
@@ -347,7 +347,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Schedule a wake-up for the next arrival or end of a thinking time.
+    /// Schedule a wake-up for the next arrival or the next end of a think time.
     fn schedule<C: Carrier<Conn = Conn>>(&self, cx: &mut C) {
         let arrival = if self.next_arrival < cx.stop() { self.next_arrival } else { Time::NEVER };
         let resume = self.thinking.peek().map_or(Time::NEVER, |Reverse((until, ..))| *until);
@@ -403,7 +403,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Record the transactions that the end of the run cuts off.
+    /// Record the transactions cut off by the end of the run.
     pub fn finish<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         for at in 0..self.entries.len() {
             if self.entries[at].in_use {
@@ -450,7 +450,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             cx.write(conn, SENDER, bytes);
             if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
-                // close separately: what the window allows has then already been sent without the FIN
+                // close separately: the data that the window allows has then already been sent without the FIN
                 cx.close(conn, SENDER);
             }
         } else if server.peer_closed && !server.closing {
@@ -480,5 +480,5 @@ fn choose(mix: &[Start], draws: &mut Stream) -> usize {
     mix.iter().position(|start| bits < start.threshold).unwrap_or(mix.len() - 1)
 }
 
-/// Maximum thinking time, s.
+/// Maximum think time, s.
 const LONGEST_S: f64 = 1e9;

@@ -1,5 +1,5 @@
 //! Transfer: the sending host opens the connection, writes all bytes at once and closes. The transfer is complete
-//! when all bytes are acknowledged.
+//! when all bytes have been acknowledged.
 
 use ackclock_core::schema::SIZE;
 use ackclock_core::{table, Span};

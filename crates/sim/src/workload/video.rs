@@ -1,6 +1,6 @@
 //! Video: a player at the receiving end requests one chunk after another and plays them. It chooses the bitrate of
-//! each chunk from the throughput of the last ones. One connection stays open. The next request is sent when the
-//! buffer has drained to a goal, so in steady state downloads alternate with silence.
+//! each chunk from the throughput of the previous ones. One connection stays open. The next request is sent when the
+//! buffer has drained to a given level, so in steady state downloads alternate with silence.
 //!
 //! Chunk sizes come from the stream `video.<flow>.sizes`, the schedule from `video.<flow>.schedule`. In all scenarios
 //! of a comparison, the k-th chunk of a flow has the same size relative to its bitrate.
@@ -30,10 +30,10 @@ pub struct Video {
     playback: Playback,
     conn: Option<ConnId>,
     connected: bool,
-    /// Row in the journal of the chunk in transfer.
+    /// Journal row of the chunk in transfer.
     current: Option<usize>,
     next: u32,
-    /// Total bytes of requests and of chunks up to the end of the current one.
+    /// Total request bytes and chunk bytes up to the end of the current chunk.
     asked: u64,
     expected: u64,
     answered: bool,
@@ -63,7 +63,7 @@ impl Video {
         }
     }
 
-    /// Whether chunk `idx` is the last.
+    /// Whether chunk `idx` is the last one.
     fn is_last(&self, idx: u32) -> bool {
         self.params.chunks.is_some_and(|chunks| idx + 1 >= chunks)
     }
@@ -182,7 +182,7 @@ impl Video {
         if self.is_last(idx) {
             cx.world.act(conn, SENDER, |end, now| end.close(now));
         } else {
-            cx.world.watch(conn, SENDER, false); // unwatched until the next request
+            cx.world.watch(conn, SENDER, false); // not watched until the next request
         }
     }
 }

@@ -29,7 +29,7 @@ table! {
 table! {
     /// A block that an application writes at once.
     pub struct Write "write" {
-        /// Time, since the start of the flow.
+        /// Time of the write, from the start of the flow.
         at: Span = DURATION_OR_ZERO, Span(0);
         /// Size of the block.
         bytes: u64 = SIZE;

@@ -9,10 +9,10 @@ use ackclock_tcp::Armed;
 
 /// The event queue, with the time of the event in progress.
 ///
-/// Timers of hosts come first in their nanosecond, as in a kernel whose clock interrupt runs them before packets are
+/// Within a nanosecond, host timers come first, as in a kernel whose clock interrupt runs them before packets are
 /// received ([`Agenda::add_timer`]). Other events of the same nanosecond are popped in the order in which they were
-/// scheduled. Among those scheduled at the same nanosecond, events of links come first, ordered by link number. The order
-/// therefore does not depend on how far ahead of time a link learned of its packets.
+/// scheduled. Among those scheduled at the same nanosecond, events of links come first, ordered by link number. The
+/// order therefore does not depend on how far ahead of time a link learned of its packets.
 #[derive(Clone, Default)]
 pub(super) struct Agenda {
     queue: EventQueue,
@@ -65,9 +65,9 @@ impl Agenda {
         self.queue.push(at, self.now, MAX_RANK, id);
     }
 
-    /// Schedule event `id` of a timer at `at`, on a host of `flow`. Hosts take turns by number. On each, timers of the timer
-    /// wheel precede high-resolution ones. On the wheel the highest level comes first, and within a level the timer armed
-    /// last (Linux `expire_timers`, `enqueue_timer`).
+    /// Schedule event `id` of a timer at `at`, on a host of `flow`. Timers are ordered by host number. On each host,
+    /// timers of the timer wheel precede high-resolution ones. On the wheel the highest level comes first, and within
+    /// a level the timer armed last (Linux `expire_timers`, `enqueue_timer`).
     pub(super) fn add_timer(&mut self, at: Time, flow: FlowId, side: usize, wheel: Option<Armed>, id: u32) {
         let group = self.groups.get(flow as usize).copied().unwrap_or(flow);
         let first_armed_first = Time(LATEST.saturating_sub(self.now.0));
@@ -81,7 +81,7 @@ impl Agenda {
         self.groups = groups.into();
     }
 
-    /// Schedule event `id` of a link at `at`. Among events of the same time it is ordered as if it were added at
+    /// Schedule event `id` of a link at `at`. Among events at the same time, it is ordered as if it were added at
     /// `since`.
     #[inline]
     pub(super) fn add_of_link(&mut self, since: Time, at: Time, link: u32, id: u32) {
@@ -101,7 +101,7 @@ const LEVELS: u32 = 9;
 /// Upper bound of the times of a run, ns.
 const LATEST: u64 = 1 << 43;
 
-/// An event id consists of a number (of a packet, a link, an end, a flow or a recurring event) and, in the low bits,
+/// An event id consists of the number of a packet, a link, an end, a flow or a recurring event and, in the low bits,
 /// one of these kinds.
 pub(super) const KIND_BITS: u32 = 3;
 pub(super) const KIND_MASK: u32 = (1 << KIND_BITS) - 1;

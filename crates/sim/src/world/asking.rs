@@ -22,8 +22,8 @@ impl World {
         self.net.pool.adversary().expect("invariant: set before the run")
     }
 
-    /// Process events up to and including `end`, until `goes_on` returns false after one. Return the number of events
-    /// processed.
+    /// Process events up to and including `end`, until `goes_on` returns false after an event. Return the number of
+    /// events processed.
     pub fn run_while<A: Application>(
         &mut self,
         app: &mut A,

@@ -83,7 +83,7 @@ impl World {
         self.free.push(slot);
     }
 
-    /// Notes that the flow and its workload keep about a connection, which save them a search.
+    /// Indices that the flow and its workload store with a connection to save a search.
     #[inline]
     pub fn notes(&mut self, conn: ConnId) -> &mut Notes {
         &mut self.slots[(conn.0 & SLOT_MASK) as usize].notes
@@ -101,7 +101,7 @@ impl World {
         self.transport(conn, host).tcp().expect("invariant: asked by workloads that run over TCP only")
     }
 
-    /// Payload bytes known to have arrived: those acknowledged or, for transports without acknowledgments, those
+    /// Payload bytes known to have arrived: bytes acknowledged or, for transports without acknowledgments, bytes
     /// received.
     pub fn delivered(&self, conn: ConnId) -> u64 {
         Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
@@ -170,7 +170,7 @@ pub(super) struct Slot {
 pub(super) struct End {
     pub(super) transport: Transport,
     /// Times of this end's pending events, the earlier one first. If the deadline moves ahead of the pending event,
-    /// another event is scheduled. Only two times are kept: an event whose time was displaced is ignored when it
+    /// another event is scheduled. Only two times are kept: an event whose time has been displaced is ignored when it
     /// fires.
     pub(super) armed: [Time; 2],
     pub(super) flow: FlowId,
@@ -359,7 +359,7 @@ impl End {
         self.armed = [deadline, self.armed[0]];
         let id = (index as u32) << KIND_BITS | TIMER;
         if self.process.is_some() || deadline <= agenda.now() {
-            return agenda.add(deadline, id); // a program's turn, or what an imperfect host does
+            return agenda.add(deadline, id); // the application's turn, or work of an imperfect host
         }
         let wheel = self.transport.tcp().and_then(|tcp| tcp.on_wheel(agenda.now(), deadline));
         agenda.add_timer(deadline, self.flow, index & 1, wheel, id);

@@ -18,7 +18,7 @@ struct Places<'a> {
     origins: &'a [Origin],
 }
 
-/// Minimum number of flows for which their state exceeds the caches. Test builds look ahead in every run.
+/// Minimum number of flows whose state exceeds the caches. Test builds look ahead in every run.
 const CROWD: usize = if cfg!(test) { 1 } else { 1000 };
 
 /// Number of events between two lookaheads.

@@ -57,11 +57,11 @@ pub(crate) struct Gauge {
 }
 
 /// Data packets in the network, in the order in which they left their host. A packet is removed when it arrives or is
-/// dropped. Usually it is the first in the list, or the last if a full queue dropped it.
+/// dropped. It is usually the first in the list, or the last if a full queue dropped it.
 #[derive(Clone, Default)]
 pub(crate) struct OnTheWay(pub(crate) VecDeque<(Name, Time)>);
 
-/// Identification of a packet: connection, segment, and transmission number.
+/// Packet identity: connection, segment, and transmission number.
 type Name = (u32, u32, u8);
 
 impl OnTheWay {
@@ -131,7 +131,7 @@ impl Gauges {
         gauge.dropped += (now >= self.from) as u64;
     }
 
-    /// Record an RTT sample of a sender.
+    /// Record a sender's RTT sample.
     #[inline]
     pub fn sample(&mut self, now: Time, flow: FlowId, rtt: Span) {
         if now >= self.from {

@@ -1,4 +1,4 @@
-//! Ends on imperfect hosts (`ackclock_net::host`). Each end is a process there. Its work (packets in its inbox,
+//! Ends on imperfect hosts (`ackclock_net::host`). Each end is a process of its host. Its work (packets in its inbox,
 //! timers, packets to send) is done step by step, and the host must permit every step.
 //!
 //! A process sends all that it can before it handles its timers, and handles those before its next packet, in the
@@ -18,7 +18,7 @@ pub const HOST_TICKS: u32 = 1 << 12;
 /// Maximum number of hosts in a run: their event numbers must fit into an event id.
 pub const MAX_HOSTS: usize = 1 << 20;
 
-/// Events of a host: delivery of arrivals, delivery of departures, end of a slice, work of its own device.
+/// Host events: delivery of arrivals, delivery of departures, end of a slice, work of the host's own device.
 const EVENTS: usize = 4;
 const OUT: usize = 1;
 const SLICE: usize = 2;
@@ -185,7 +185,7 @@ impl World {
                 }
             }
             let cost = *host.cpu();
-            // If packets cost time, a process could send or receive without end, so it alternates between the two.
+            // If packets cost time, a process could send or receive forever, so it alternates between the two.
             let takes_in = process.sent && !process.inbox.is_empty();
             if process.sends && !takes_in {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
@@ -242,7 +242,7 @@ impl World {
         end.receive_noted(self.now, index & 1, packet, &mut self.digest, captured, gauges);
     }
 
-    /// Process the next packet of the inbox at a time when the process may not send.
+    /// Process the next packet of the inbox while the process may not send.
     fn take_in(
         &mut self,
         app: &mut impl Application,
@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    /// Process an event of a host.
+    /// Process a host event.
     pub(super) fn host_event(&mut self, app: &mut impl Application, event: usize) {
         let now = self.now;
         let (at, what) = (event / EVENTS, event % EVENTS);
@@ -300,8 +300,8 @@ impl World {
         }
     }
 
-    /// Resume the writers that were suspended, after all packets of a poll are processed. (In Linux a process runs
-    /// after the softirq.)
+    /// Resume the writers that were suspended, once all packets of a poll have been processed. (In Linux a process
+    /// runs after the softirq.)
     fn resume_writers(&mut self, app: &mut impl Application) {
         let mut suspended = std::mem::take(&mut self.hosts_mut().suspended);
         for &(index, conn) in &suspended {
@@ -315,7 +315,7 @@ impl World {
         self.hosts_mut().suspended = suspended;
     }
 
-    /// Send the packets that are batched in a host's network card.
+    /// Send the packets that are batched in a host's NIC.
     fn hand_out(&mut self, at: usize) {
         let now = self.now;
         for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out).0 {
@@ -339,7 +339,7 @@ impl World {
         self.arm_device(at);
     }
 
-    /// Process an event of a host's own device.
+    /// Process an event of the host's own device.
     fn device_event(&mut self, at: usize) {
         let now = self.now;
         if !self.device(at).begin(now) {
@@ -373,7 +373,7 @@ impl World {
         self.hosts_mut().slots[at].host.device.as_mut().expect("invariant: asked for hosts with one only")
     }
 
-    /// Resume a process that was given a core, at the current time.
+    /// Resume, at the current time, a process that has been given a core.
     fn kick(&mut self, process: Option<u32>) {
         let Some(index) = process else { return };
         let now = self.now;

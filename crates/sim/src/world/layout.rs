@@ -7,7 +7,8 @@ use crate::world::names::Names;
 /// Layout of a run's network: links, and the forward and return path of each flow.
 #[derive(Default)]
 pub struct Layout {
-    /// Distinct configurations of links, without names. In large networks, most links have equal configurations.
+    /// Distinct configurations of links, without names. In large networks, most links have the same configuration as
+    /// others.
     kinds: Vec<LinkConfig>,
     /// Index in `kinds` for each link, in order of link numbers.
     links: Vec<u32>,
@@ -45,7 +46,7 @@ impl Layout {
         self.links.iter().copied()
     }
 
-    /// The distinct configurations, without names. Equal ones may occur more than once.
+    /// Configurations of links, without names. A configuration may be listed more than once.
     pub fn kinds(&self) -> impl Iterator<Item = &LinkConfig> {
         self.kinds.iter()
     }

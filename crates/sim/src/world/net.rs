@@ -1,4 +1,4 @@
-//! Everything between the hosts: links, the next hop behind each link, and dropped packets.
+//! Everything between the hosts: links, the next hop after each link, and dropped packets.
 //!
 //! If the departure time of a packet from its link is known, the packet is passed on to the next link at once,
 //! without an event. This requires that the next link has no other source and reads no clock ([`Link::takes_ahead`]):
@@ -33,12 +33,12 @@ use crate::world::shortcuts::Shortcuts;
 use junction::Junction;
 use next::{Hop, Next, Tables};
 
-/// Record of a dropped packet.
+/// Dropped packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped {
     /// Time of the drop.
     pub t: Time,
-    /// Number of the link.
+    /// Link number.
     pub link: u32,
     /// The dropped packet.
     pub packet: Packet,
@@ -120,7 +120,7 @@ pub(super) struct Net {
     /// First links and departures of each flow.
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
-    /// Shortcuts in use; trains are off if packets are captured.
+    /// Shortcuts in use; trains are disabled if packets are captured.
     pub(super) shortcuts: Shortcuts,
     pub(super) drops: Option<Vec<Dropped>>,
     pub(super) gauges: Option<Box<Gauges>>,
@@ -352,7 +352,7 @@ impl Net {
         None
     }
 
-    /// Process a link's event at which no packet left: a transmission began, or the event fired too early.
+    /// Process a link event at which no packet left the link: a transmission began, or the event fired too early.
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);
@@ -390,7 +390,7 @@ impl Net {
         }
     }
 
-    /// Pass on the copies of packets that a link has duplicated.
+    /// Forward the copies of packets that a link has duplicated.
     fn pass_copies(&mut self, link: u32) {
         while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
             self.freight.copy(&mut copy);
@@ -402,7 +402,7 @@ impl Net {
         }
     }
 
-    /// Record the packets that an AQM has dropped from the head of its queue, and pass on duplicates.
+    /// Record the packets that an AQM has dropped from the head of its queue, and forward duplicates.
     #[inline(never)]
     fn write_down_head_drops(&mut self, link: u32) {
         self.pass_copies(link);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Packet, Time};
 
-/// Process of an end on its host.
+/// Process that runs an end on its host.
 #[derive(Clone)]
 pub(super) struct Process {
     pub host: u32,
@@ -15,9 +15,9 @@ pub(super) struct Process {
     pub state: Blocked,
     /// Whether there may be packets to send.
     pub sends: bool,
-    /// Whether the last step sent a packet at a cost in time.
+    /// Whether the last step sent a packet that cost CPU time.
     pub sent: bool,
-    /// Whether the application must be notified once everything is sent.
+    /// Whether the application must be notified once everything has been sent.
     pub tell: bool,
     /// Whether the process busy-waits.
     pub busy: bool,

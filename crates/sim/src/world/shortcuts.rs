@@ -13,7 +13,7 @@ pub struct Shortcuts {
     pub events: bool,
     /// A packet is passed to the next link as soon as its arrival time there is known.
     pub ahead: bool,
-    /// A queue that holds its packets computes their departures late. Requires `ahead`.
+    /// A queue that holds its packets computes departures late. Requires `ahead`.
     pub told_late: bool,
     /// A link fed by several links gathers their packets. Requires `events`.
     pub junctions: bool,
@@ -23,13 +23,13 @@ pub struct Shortcuts {
     pub runs: bool,
     /// Segments that need no checks in between are sent as a train.
     pub trains: bool,
-    /// Full segments that would be sent one by one as they are written are written at once.
+    /// Full segments that would be sent one at a time as they are written are written all at once.
     pub fills: bool,
     /// A receiver processes the next in-order segment on a fast path (header prediction).
     pub predicts: bool,
     /// An application reads without an event if nothing else happens in that nanosecond.
     pub turns: bool,
-    /// An application is notified only once a number of bytes that it may set has arrived, or the peer has closed.
+    /// An application is notified only once a number of bytes that it chooses has arrived, or the peer has closed.
     pub tells: bool,
     /// The idle half of a connection is stored compactly, and rebuilt when it is needed.
     pub rests: bool,

@@ -2,7 +2,7 @@
 
 use ackclock_sim::{parse, Scenario, Table};
 
-/// A dumbbell with `flows` bulk flows, `mbps` and 40 ms, and a queue of one BDP.
+/// A dumbbell with `flows` bulk flows, a bottleneck of `mbps`, an RTT of 40 ms, and a one-BDP queue.
 pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) -> Scenario {
     let rate = mbps * 1_000_000;
     let bdp = rate * 40 / 1000 / (8 * 1500);
@@ -20,7 +20,7 @@ pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) ->
     parse(&json).expect("a valid scenario")
 }
 
-/// Network of the fetches in the kernel reference: 1.2 Mbit/s forward, infinite rate back, 100 ms, 14 bytes of
+/// Network of the fetches in the kernel reference: 1.2 Mbit/s forward, infinite rate back, RTT 100 ms, 14 bytes of
 /// framing.
 pub fn fetches(workload: &str, seconds: u64, loss: f64, record: &str) -> Scenario {
     let loss = format!(r#""loss": {{"kind": "bernoulli", "p": {loss}}}"#);

@@ -1,5 +1,5 @@
 //! Host profiles: named sets of constants. Each value cites its source. `profiles.txt` contains the whole configuration
-//! of each profile, and a test compares the two, so a change of one profile shows its effect in all of them.
+//! of each profile, and a test compares the two, so a change to one profile shows its effect on all of them.
 
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::{Rule, SlowStartConfig};
@@ -9,11 +9,11 @@ use super::{
     AccEcnRules, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, Switches, Wheel,
 };
 
-/// Overhead of a packet without offload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and the
+/// Per-packet overhead without offload, up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and the
 /// headers up to the cache line in which 1448 bytes of payload end. The payload followed the headers.
 const HEAD_UP_TO_3_1: u32 = 456;
 
-/// Name and one line for each profile.
+/// Name and one-line description of each profile.
 pub const PROFILES: &[(&str, &str)] = &[
     ("linux-6", "another name of linux-7.3, and the same for ever"),
     (
@@ -88,7 +88,7 @@ impl Config {
             idle_restart: true, // RFC 5681 §4.1
             cwnd_validation: false,
             initiator_rwnd: 0,
-            initial_rwnd: 65_535, // maximum of a header without scaling
+            initial_rwnd: 65_535, // maximum of an unscaled header field
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
@@ -106,7 +106,7 @@ impl Config {
             validate: None,
             small_queues: None,
             buffers: None,
-            buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
+            buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; 896 with them
             writer: None,
             application_waits: false,
             ledger: false,
@@ -123,8 +123,8 @@ impl Config {
         }
     }
 
-    /// Settings of every Linux from 2.6 to 7. Settings of a single version are in its own recipe, so that no
-    /// version depends on another.
+    /// Settings common to every Linux from 2.6 to 7. Version-specific settings are in each version's own
+    /// recipe, so that no version depends on another.
     fn linux() -> Config {
         Config {
             sack: true,
@@ -233,7 +233,7 @@ impl Config {
             initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
             min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
             max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
-            fallback_rto: Span::from_secs(3), // as for initial_rto
+            fallback_rto: Span::from_secs(3), // same as initial_rto
             syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
             data_retries: 12,                 // TCP_MAXRXTSHIFT (memory)
             delayed_ack: DelayedAck::Rfc,
@@ -246,7 +246,7 @@ impl Config {
             full_ack_ends: true,
             initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it at once
             first_buffer: 65_536,
-            whole_window: true,      // study sheet 6.2: the whole 2 MiB are offered
+            whole_window: true,      // study sheet 6.2: all of the 2 MiB is offered
             hz: 100,                 // HZ of the i386 kernels (memory)
             rule: rule("freebsd-4"), // tcp_newreno_partial_ack, and the full ACK in tcp_input
             controller: built_in("reno"),

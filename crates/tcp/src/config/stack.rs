@@ -68,16 +68,17 @@ stack! {
     /// Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache`
     /// remembers takes precedence.
     initial_ssthresh: u32 = Takes::Whole(2, 1_000_000_000), Window::INFINITE;
-    /// Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum.
+    /// Maximum number of segments sent before the first ACK of data, regardless of the initial window. Default: no
+    /// maximum.
     first_burst_cap: u32 = SEGMENTS, 0;
-    /// Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or
+    /// Whether a FIN may be sent when the congestion window is full: never ("off"), if it carries no data ("alone"), or
     /// even with the last data ("with-data": an initial window of 10 then sends up to 11 segments).
     fin_ignores_cwnd: FinRule = FinRule::TAKES, FinRule::Waits;
     /// Selective acknowledgments (SACK, RFC 2018).
     sack: bool = FLAG => |config, on| config.sack = on;
     /// TCP timestamps (RFC 7323).
     timestamps: bool = FLAG => |config, on| config.timestamps = on;
-    /// How the sender detects losses. "fack" and "rack" need SACK.
+    /// Loss detection of the sender. "fack" and "rack" require SACK.
     detection: Detection = Detection::TAKES => |config, how| config.detection = how;
     /// Retransmission timeout (RTO) before the first RTT sample.
     initial_rto: Span = DURATION => |config, rto| config.initial_rto = rto;
@@ -95,7 +96,7 @@ stack! {
         (true, DelayedAck::Rfc) => config.delayed_ack = DelayedAck::Linux,
         _ => {}
     };
-    /// The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request.
+    /// The server delays its ACKs regardless of `delayed_ack`, so its response carries the ACK of the request.
     response_carries_ack: bool = FLAG, false;
     /// In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until
     /// 2015).
@@ -105,9 +106,9 @@ stack! {
     /// The receiver cheats: it never reports ECN marks.
     hide_marks: bool = FLAG, false;
     /// The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its
-    /// arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives.
+    /// arrival, by this share of the data that arrives in a round trip. Goodput counts only data that arrives.
     optimistic_acks: f64 = Takes::Share => |config, share| config.optimistic_acks = Some((share * 65536.0) as u32);
-    /// Degree of reordering that connections assume at first, segments (Linux `tcp_reordering`). Default: 3.
+    /// Degree of reordering that connections assume initially, segments (Linux `tcp_reordering`). Default: 3.
     reordering: u32 = Takes::Whole(1, 300) => |config, degree| config.dup_thresh = degree;
     /// Tail loss probes (TLP, RFC 8985).
     tlp: bool = FLAG => |config, on| config.tlp = on;
@@ -123,15 +124,16 @@ stack! {
     idle_restart: bool = FLAG => |config, on| config.idle_restart = on;
     /// SACK compression: the receiver sends one ACK for several SACKs in close succession.
     sack_compression: bool = FLAG => |config, on| config.sack_compression = on;
-    /// Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of
+    /// Memory charged for a received packet: as with a device that copies it ("copied": 2304 bytes for 1448 of
     /// payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer
     /// ("handed-on": 832 bytes plus the payload).
     packet_memory: PacketMemory = PacketMemory::TAKES, PacketMemory::Copied;
-    /// Maximum receive window. In `linux-6` it is what the largest receive buffer holds of full Ethernet segments. A buffer
-    /// smaller than the first one replaces it, so the first window is smaller too.
+    /// Maximum receive window. In `linux-6` it is the payload of the full Ethernet segments that fit in the largest
+    /// receive buffer. A value smaller than the initial buffer also replaces that buffer, and so reduces the first
+    /// window.
     receive_buffer: u64 = SIZE => |config, bytes| config.bound_receive_buffer(bytes);
-    /// Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which
-    /// share of it the receive window may use.
+    /// Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile determines the
+    /// share of it that the receive window may use.
     socket_buffer: u64 = SIZE => |config, bytes| {
         let window = bytes / 4 * config.window_quarters as u64;
         (config.receive_buffer, config.first_buffer, config.receive_memory) = (window, window, 0);
@@ -140,7 +142,7 @@ stack! {
         }
     };
     /// Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or
-    /// from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe.
+    /// from the start. In the last case, segments begin at 1024 bytes and grow with each acknowledged probe.
     mtu_probing: MtuProbing = MtuProbing::TAKES, MtuProbing::Off;
     /// First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in
     /// `linux-6`).
@@ -148,7 +150,7 @@ stack! {
         config.initial_rwnd = segments.saturating_mul(config.payload());
         config.receive_buffer = config.receive_buffer.max(config.initial_rwnd as u64);
     };
-    /// Multiplicative decrease factor, for controllers that let it be chosen (cubic: 0.7).
+    /// Multiplicative decrease factor, for controllers that allow it to be set (cubic: 0.7).
     beta: f64 = Takes::Number(0.001, 0.999);
     /// Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the
     /// same as after a loss.
@@ -156,19 +158,19 @@ stack! {
     /// Slow-start algorithm, for any controller that begins with slow start. Default: "hystart" for cubic, except in the
     /// profiles `linux-2.6` and `freebsd-4`; "classic" for the others.
     slow_start: SlowStartConfig = Takes::OneOf(SlowStartConfig::FAMILY) => |config, rule| config.slow_start = Some(rule);
-    /// Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks
-    /// for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for
-    /// ECN of RFC 3168. Default: what the profile and the controller need.
+    /// Explicit congestion notification (RFC 3168): "off", "accept" it if the peer requests it, or "ask" for it.
+    /// "accecn" requests accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" accept accurate ECN, but request no
+    /// ECN or that of RFC 3168, respectively. Default: the mode that the profile and the controller need.
     ecn: EcnUse = EcnUse::TAKES;
-    /// Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: what the
-    /// controller needs.
+    /// Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: on if the
+    /// controller needs it.
     ect1: bool = FLAG;
     /// When to send the AccECN option: 0 never, 1 when it reports something new, 2 always if the path passes it, 3
     /// always (Linux `tcp_ecn_option`).
     accecn_option: u32 = Takes::Whole(0, 3) => |config, option| config.accecn.option = option as u8;
     /// Ticks per second of the kernel's timer clock (HZ).
     hz: u32 = Takes::Whole(1, 1_000_000) => |config, hz| config.hz = hz;
-    /// Pace segments, from the eleventh on: at 200 % of cwnd per SRTT in slow start, 120 % later.
+    /// Pace segments after the first ten, at 200 % of cwnd per SRTT in slow start and 120 % later.
     pacing: bool = FLAG => |config, on| config.pacing.on = on;
     /// Spread the initial window over the RTT measured by the handshake.
     pace_initial_window: bool = FLAG => |config, on| config.pacing.initial_window = on;
@@ -180,8 +182,8 @@ stack! {
         false => config.small_queues = None,
         true => config.small_queues = config.small_queues.or(Some(LIMIT_OUTPUT_BYTES)),
     };
-    /// With `small_queues`: maximum that TCP keeps in that queue at any rate, in memory as Linux counts it. Default: 4
-    /// MiB (Linux `tcp_limit_output_bytes`).
+    /// With `small_queues`: maximum memory, as Linux counts it, of TCP's packets in that queue, regardless of the rate.
+    /// Default: 4 MiB (Linux `tcp_limit_output_bytes`).
     limit_output_bytes: u64 = SIZE => |config, bytes| config.small_queues = config.small_queues.map(|_| bytes);
     /// Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's
     /// NIC splits them, they also arrive whole, as between virtual machines.
@@ -193,12 +195,13 @@ stack! {
     send_buffer: u64 = SIZE => |config, bytes| {
         config.buffers.get_or_insert(Buffers::UNLIMITED).limit = Some(SendLimit::fixed(bytes));
     };
-    /// Both applications set TCP_NODELAY: a segment that is not full need not wait for the ACK of another one (Nagle's algorithm off).
+    /// Both applications set TCP_NODELAY: a partial segment does not wait for the ACK of an earlier one (Nagle's
+    /// algorithm is off).
     nodelay: bool = FLAG, false;
-    /// Both applications set TCP_CORK: only full segments leave, up to the FIN or for 200 ms.
+    /// Both applications set TCP_CORK: a partial segment waits until it is full, until the FIN, or for at most 200 ms.
     cork: bool = FLAG, false;
-    /// Both applications set TCP_QUICKACK each time they have read: what was read is acknowledged at once, and exchanges of
-    /// requests and answers do not delay ACKs.
+    /// Both applications set TCP_QUICKACK after each read: the data read is acknowledged at once, and exchanges of
+    /// requests and responses do not lead to delayed ACKs.
     quickack: bool = FLAG, false;
     /// Hosts remember ssthresh from one connection to the next. Default: they do not.
     metrics_cache: MetricsCache = Takes::Table(MetricsCache::TABLE);
@@ -219,11 +222,12 @@ impl Stack {
 }
 
 table! {
-    /// Measures that hosts keep of earlier connections to a destination and use for the next one (Linux tcp_metrics).
+    /// Metrics of earlier connections to a destination, which hosts store and use for the next connection (Linux
+    /// tcp_metrics).
     ///
     /// Without `ssthresh` the first connection starts cold and later ones start warm.
     pub struct MetricsCache "metrics-cache" {
-        /// Name of the destination. Groups with the same name share the memory.
+        /// Name of the destination. Groups with the same name share the stored metrics.
         destination: String = Takes::Text, "peer".to_string();
         /// Slow-start threshold remembered when the run starts, segments. Default: none.
         ssthresh: Option<u32> = Takes::Whole(2, 1_000_000_000);

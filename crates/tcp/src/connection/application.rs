@@ -1,4 +1,4 @@
-//! Calls of the application: writing, reading, closing, and socket options.
+//! Application calls: writing, reading, closing, and socket options.
 
 use ackclock_core::{Span, Time};
 
@@ -32,24 +32,24 @@ impl Connection {
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         self.sender.awake().write_marked(now, bytes, more, record);
     }
-    /// Bytes of the last write that the send buffer has not accepted yet. A blocking write returns when there
-    /// are none.
+    /// Bytes of the last write not yet accepted by the send buffer. A blocking write returns when there are
+    /// none.
     pub fn unwritten(&self) -> u64 {
         self.sender.ask(Sender::unwritten)
     }
-    /// Return from the write without the bytes that the send buffer has not accepted.
+    /// End the write call, abandoning the bytes that the send buffer has not accepted.
     pub fn stop_waiting(&mut self) {
         self.sender.awake().stop_waiting();
     }
-    /// Set SO_SNDBUF, the size of the send buffer in Linux's accounting.
+    /// Set SO_SNDBUF, the send buffer size in Linux's accounting.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         self.sender.awake().set_send_buffer(limit);
     }
-    /// Current limit of the send buffer, bytes; `None`: unlimited.
+    /// Current send buffer limit, bytes; `None`: unlimited.
     pub fn send_buffer(&self) -> Option<u64> {
         self.sender.ask(Sender::send_buffer)
     }
-    /// Set SO_RCVBUF, the memory of the receive buffer, which then stops growing.
+    /// Set SO_RCVBUF, the receive buffer's memory limit, which then stops growing.
     pub fn set_receive_buffer(&mut self, memory: u64) {
         self.receiver.awake().set_buffer(memory);
     }
@@ -57,7 +57,7 @@ impl Connection {
     pub fn set_notsent_lowat(&mut self, bytes: u64) {
         self.sender.awake().set_notsent_lowat(bytes);
     }
-    /// Read up to `bytes` bytes of the data in order. Returns the number of bytes read.
+    /// Read up to `bytes` bytes of in-order data. Returns the number of bytes read.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         self.receiver.awake().read(now, bytes)
     }
@@ -77,7 +77,7 @@ impl Connection {
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.sender.awake().set_user_timeout(timeout);
     }
-    /// Record that the application closed the socket: remaining data is given up sooner.
+    /// Record that the application has closed the socket: remaining data is given up sooner.
     pub fn orphan(&mut self) {
         self.sender.awake().set_orphan();
     }
@@ -93,7 +93,7 @@ impl Connection {
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.sender.awake().set_cork(on, push);
     }
-    /// Number of times that a writer was notified of free space after it had found none.
+    /// Number of times a writer has been notified of free space after finding none.
     pub fn wakes(&self) -> u64 {
         self.sender.ask(Sender::wakes)
     }
@@ -109,7 +109,7 @@ impl Connection {
     pub fn set_max_pacing_rate(&mut self, most: u64) {
         self.sender.awake().set_max_pacing_rate(most);
     }
-    /// Set the segment size of packets that contain several segments on arrival (GRO). Default: the largest one.
+    /// Set the segment size of packets that arrive with several segments (GRO). Default: the largest one.
     pub fn set_segment_limit(&mut self, bytes: u32) {
         self.receiver.awake().sizes.most = bytes;
     }
@@ -123,7 +123,7 @@ impl Connection {
         self.go_to(State::Failed);
     }
 
-    /// Suspend the writer while more packets of a poll follow, or resume it after the last one.
+    /// Suspend the writer while a poll has more packets to deliver, or resume it after the last one.
     pub fn suspend_writer(&mut self, suspended: bool) {
         self.sender.suspend_writer(suspended);
     }

@@ -1,5 +1,5 @@
-//! Negotiation of ECN: none, that of RFC 3168, or accurate ECN (RFC 9768 §3.1; Linux `tcp_ecn.h`), including
-//! all fallbacks.
+//! ECN negotiation: none, RFC 3168 ECN, or accurate ECN (RFC 9768 §3.1; Linux `tcp_ecn.h`), including all
+//! fallbacks.
 //!
 //! | end | event | effect |
 //! |---|---|---|
@@ -37,7 +37,7 @@ pub(super) enum Mode {
 /// Results of the accurate ECN handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
-    /// Marks with which our SYN or SYN-ACK was sent, and with which the peer's arrived.
+    /// Mark on our SYN or SYN-ACK when it was sent, and on the peer's when it arrived.
     sent: Ecn,
     heard: Ecn,
     /// The path changes marks or flags, so packets carry no ECT. Linux's TCP_ACCECN_ACE_FAIL_SEND and _RECV.
@@ -242,7 +242,7 @@ impl Connection {
         self.receiver.awake().stamp_marks(now, self.sender.rtt().0, agreed, reports, seg);
     }
 
-    /// Whether the mark of our SYN or SYN-ACK as reported by the peer is possible: a path neither adds nor
+    /// Whether the mark that the peer reports for our SYN or SYN-ACK is possible: a path neither adds nor
     /// removes ECT, and never changes CE (§3.2.2.3).
     fn is_plausible(&mut self, code: u8) -> bool {
         let (sent, arrived) = (self.marks.sent, handshake_mark(code));

@@ -121,7 +121,7 @@ impl Connection {
             sender.start_from_one();
         }
         sender.agree_on_ecn(self.ecn != Mode::Off);
-        // Bytes of options that were not agreed on are available to the payload.
+        // Option bytes that were not negotiated are available to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
         let options = 12 * self.has_ts as u32;
         let own = own.min(self.config.path_mss.saturating_sub(options));

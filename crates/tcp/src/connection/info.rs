@@ -47,16 +47,16 @@ pub struct Info {
     /// Pacing rate and its upper bound, bytes/s; `u64::MAX`: unlimited.
     pub pacing_rate: u64,
     pub max_pacing_rate: u64,
-    /// Timeout of delayed ACKs (ATO).
+    /// Delayed-ACK timeout (ATO).
     pub ato: Span,
     /// The receiver's own RTT estimate, and the bytes that the application read in one RTT.
     pub rcv_rtt: Span,
     pub rcv_space: u64,
-    /// Number of the state in the kernel (`tcpi_state`).
+    /// State number in the kernel (`tcpi_state`).
     pub tcp_state: u8,
 }
 
-/// Numbers of the states in the kernel (Linux `tcp_states.h`).
+/// State numbers in the kernel (Linux `tcp_states.h`).
 mod tcp_state {
     pub const ESTABLISHED: u8 = 1;
     pub const SYN_SENT: u8 = 2;
@@ -114,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Time spent so far by cause that limits the sender, if it sends from buffers; zero otherwise.
+    /// Time spent so far under each cause that limits the sender, if it sends from buffers; zero otherwise.
     pub fn times(&self, now: Time) -> Times {
         let (busy, rwnd_limited, sndbuf_limited) = self.sender.ask(|sender| sender.limits(now));
         Times { busy, rwnd_limited, sndbuf_limited }

@@ -1,4 +1,4 @@
-//! Probes of a silent peer (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`): SO_KEEPALIVE, TCP_KEEPIDLE,
+//! Probes to a silent peer (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`): SO_KEEPALIVE, TCP_KEEPIDLE,
 //! TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application enables them.
 
 use ackclock_core::{Span, Time};
@@ -29,7 +29,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Record that a segment of the peer arrived.
+    /// Record that a segment from the peer has arrived.
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_heard = now;
         self.unanswered = 0;
@@ -49,7 +49,7 @@ impl Connection {
         });
     }
 
-    /// Number of consecutive probes without an answer.
+    /// Number of consecutive unanswered probes.
     pub fn keepalive_probes(&self) -> u8 {
         self.keeper.as_ref().map_or(0, |k| k.unanswered)
     }
@@ -77,7 +77,8 @@ impl Connection {
         }
     }
 
-    /// Return the probe that is to be sent, if any. Its sequence number is already acknowledged, which makes the peer reply.
+    /// Return the probe that is to be sent, if any. Its sequence number has already been acknowledged, which makes the
+    /// peer reply.
     #[inline]
     pub(crate) fn keepalive_probe(&mut self, now: Time) -> Option<Leaving> {
         let k = self.keeper.as_mut()?;

@@ -1,4 +1,4 @@
-//! Packets of several segments (TSO).
+//! Multi-segment packets (TSO).
 
 use ackclock_core::{Segment, Time};
 

@@ -24,8 +24,8 @@ pub struct AccurateMarks {
 }
 
 impl Connection {
-    /// How the timer that expires at `deadline` is armed; `None` if it is not on the timer wheel: the clocks of pacing and
-    /// of compressed ACKs are not.
+    /// Timer-wheel state of the timer that expires at `deadline`; `None` if it is not on the wheel, as with the pacing
+    /// and ACK-compression clocks.
     pub fn on_wheel(&self, now: Time, deadline: Time) -> Option<Armed> {
         let fresh = |level| Armed { level, since: now };
         if matches!(self.state, State::SynSent | State::SynReceived) {
@@ -39,7 +39,7 @@ impl Connection {
         })
     }
 
-    /// Prefetch the half that an expected segment needs most: the sending one if `sends`.
+    /// Prefetch the half that an expected segment needs most: the sending half if `sends`.
     #[inline]
     pub fn prefetch(&self, sends: bool) {
         match sends {
@@ -51,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// Prefetch the lists of one half (the sending one if `sends`), which are stored elsewhere in memory.
+    /// Prefetch the lists of one half (the sending half if `sends`), which are stored separately.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         match sends {
@@ -65,7 +65,7 @@ impl Connection {
         self.sender.ask(|sender| sender.smss)
     }
 
-    /// Counters of accurate ECN; `None` unless it was agreed on.
+    /// Accurate ECN counters; `None` unless it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
         let (out, back) =
             (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.marks.accurate.as_ref()?);
@@ -77,7 +77,7 @@ impl Connection {
         })
     }
 
-    /// State of the connection.
+    /// Connection state.
     pub fn state(&self) -> State {
         self.state
     }
@@ -99,12 +99,13 @@ impl Connection {
     pub fn concealed(&self) -> u64 {
         self.receiver.now().map_or(0, Receiver::concealed)
     }
-    /// Whether the peer's data arrived in order up to `offset`, or its FIN arrived, or the connection is closed.
+    /// Whether the peer's data has arrived in order up to `offset`, or its FIN has arrived, or the connection is
+    /// closed.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         self.receiver.next() >= offset || self.is_done() || self.peer_closed()
     }
-    /// Whether the peer's FIN arrived in order.
+    /// Whether the peer's FIN has arrived in order.
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
     }
@@ -113,7 +114,7 @@ impl Connection {
     pub fn is_closing(&self) -> bool {
         self.sender.is_closing()
     }
-    /// Whether everything that the application wrote, and the FIN after it, was acknowledged.
+    /// Whether everything that the application wrote, and the FIN after it, has been acknowledged.
     #[inline]
     pub fn has_delivered_all(&self) -> bool {
         self.sender.fin_acked()
@@ -131,12 +132,12 @@ impl Connection {
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done | State::Failed)
     }
-    /// Whether the connection was given up or reset.
+    /// Whether the connection has been given up or reset.
     pub fn has_failed(&self) -> bool {
         self.state == State::Failed
     }
 
-    /// Counters of the sending half.
+    /// Sender counters.
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
     }
@@ -144,18 +145,18 @@ impl Connection {
     pub fn min_rtt(&self) -> Span {
         self.sender.now().map_or(Span::MAX, |sender| sender.rtt.min_rtt())
     }
-    /// Number of SYNs or SYN-ACKs that this end retransmitted.
+    /// Number of SYNs or SYN-ACKs retransmitted by this end.
     pub fn syn_retransmissions(&self) -> u64 {
         self.syn_retransmissions as u64
     }
 
-    /// State of the receiving half: next offset expected, current limit of the offered window, and the peer's
-    /// segment size.
+    /// Receiver state: next offset expected, current limit on the offered window, and the peer's segment
+    /// size.
     pub fn receiving(&self) -> (u64, u64, u32) {
         self.receiver.ask(|receiver| (receiver.rcv_nxt, receiver.offered(), receiver.rcv_mss()))
     }
 
-    /// State of the sending half: first unacknowledged offset, and next offset to send.
+    /// Sender state: first unacknowledged offset, and next offset to send.
     pub fn sending(&self) -> (u64, u64) {
         self.sender.standing()
     }
@@ -180,7 +181,7 @@ impl Connection {
             sender.end_limits(now);
         }
     }
-    /// Time by cause that limits the sender, and the kernel's stopwatches; `None` if not recorded.
+    /// Time spent under each cause that limits the sender, and the kernel's stopwatches; `None` if not recorded.
     pub fn held(&self, now: Time) -> Option<(Held, Times)> {
         self.sender.now().and_then(|sender| sender.held(now))
     }
@@ -200,11 +201,11 @@ impl Connection {
     pub fn take_records(&mut self) -> Vec<Record> {
         self.sender.now_mut().map(|sender| sender.trace.take_records()).unwrap_or_default()
     }
-    /// Take the finished episodes of recovery.
+    /// Take the recovery episodes that have ended.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
         self.sender.now_mut().map(|sender| sender.trace.take_recoveries()).unwrap_or_default()
     }
-    /// Close a current recovery episode at the end of the run.
+    /// Close the recovery episode in progress, if any, at the end of the run.
     pub fn finish(&mut self, now: Time) {
         if let Some(sender) = self.sender.now_mut() {
             sender.finish(now);

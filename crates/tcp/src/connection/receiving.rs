@@ -27,7 +27,7 @@ impl Receiving {
         }
     }
 
-    /// Return the receiver, after waking it if necessary.
+    /// Return the receiver, waking it if necessary.
     #[inline]
     pub fn awake(&mut self) -> &mut Receiver {
         match self {
@@ -48,7 +48,7 @@ impl Receiving {
         }
     }
 
-    /// Return the receiver if it is awake. A resting one has received no data and has no timer.
+    /// Return the receiver if it is awake. A resting receiver has no data and no timer.
     #[inline]
     pub fn now(&self) -> Option<&Receiver> {
         match self {
@@ -57,7 +57,7 @@ impl Receiving {
         }
     }
 
-    /// Answer a rare query, from a woken copy if the receiver rests.
+    /// Answer a rare query; a resting receiver answers through a woken copy.
     pub fn ask<T>(&self, question: impl FnOnce(&Receiver) -> T) -> T {
         match self {
             Receiving::Awake(receiver) => question(receiver),
@@ -134,7 +134,7 @@ impl Receiving {
     }
 
     /// Whether the segment's timestamp is older than the latest one by more than `window`, or its first byte
-    /// was already received.
+    /// has already been received.
     #[inline(always)]
     pub fn has_passed(&self, seg: &Segment, window: i32) -> bool {
         let (latest, next) = (self.latest_stamp(), self.next());

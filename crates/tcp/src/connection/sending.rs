@@ -32,7 +32,7 @@ pub(crate) struct Resting {
     /// Smoothed RTT after the handshake, and RTO.
     srtt: Span,
     rto: Span,
-    /// Current window of the peer, and the largest so far, bytes.
+    /// The peer's current window, and its largest so far, bytes.
     snd_wnd: u32,
     greatest_wnd: u32,
     /// SND.WL1 (RFC 9293): sequence number of the segment that last updated the window.
@@ -42,13 +42,13 @@ pub(crate) struct Resting {
 /// Events so far.
 #[derive(Clone)]
 enum Past {
-    /// Calls of the application before the peer's SYN arrived.
+    /// Application calls made before the peer's SYN arrived.
     Calls(Vec<Call>),
-    /// Result of the handshake, with no call of the application.
+    /// Handshake result; the application has made no call.
     Handshake(Established),
 }
 
-/// Result of the handshake, for [`Sender::established`].
+/// Handshake result, for [`Sender::established`].
 #[derive(Clone, Copy)]
 pub(crate) struct Established {
     pub at: Time,
@@ -56,12 +56,12 @@ pub(crate) struct Established {
     pub from_one: bool,
     pub wnd: u32,
     pub sack: bool,
-    /// Bytes of payload and of options in a segment.
+    /// Payload and option bytes in a segment.
     pub room: (u32, u32),
     pub rtt: Option<Span>,
 }
 
-/// Calls that every application makes.
+/// Application calls that a resting sender records; every application makes them.
 #[derive(Clone, Copy)]
 pub(crate) enum Call {
     Write(Time, u64),
@@ -99,7 +99,7 @@ impl Resting {
         }
     }
 
-    /// Record the peer's window. False: the ACK is not a plain one for a sender that has sent nothing.
+    /// Record the peer's window. Returns false unless the ACK acknowledges only the SYN and carries no SACK blocks.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
         // Same rule as in Sender::hears_window, for an ACK of no new data.
@@ -111,7 +111,7 @@ impl Resting {
         seg.ack == 1 && seg.sack.is_empty()
     }
 
-    /// Record a call of the application. False: the SYN has arrived already, or too many calls are recorded.
+    /// Record an application call. Returns false if the SYN has already arrived or too many calls have been recorded.
     fn notes(&mut self, call: Call) -> bool {
         match &mut self.past {
             Past::Calls(calls) if self.snd_wnd == 0 && calls.len() < MOST_CALLS => {
@@ -166,7 +166,7 @@ impl Sending {
         }
     }
 
-    /// Return the sender, after waking it if necessary.
+    /// Return the sender, waking it if necessary.
     #[inline]
     pub fn awake(&mut self) -> &mut Sender {
         if let Sending::Resting(resting) = self {
@@ -178,7 +178,7 @@ impl Sending {
         }
     }
 
-    /// Answer a rare query, from a woken copy if the sender rests.
+    /// Answer a rare query; a resting sender answers through a woken copy.
     pub fn ask<T>(&self, question: impl FnOnce(&Sender) -> T) -> T {
         match self {
             Sending::Awake(sender) => question(sender),
@@ -186,7 +186,7 @@ impl Sending {
         }
     }
 
-    /// Record or apply a call of the application.
+    /// Record or apply an application call.
     pub fn call(&mut self, call: Call) {
         if let Sending::Resting(resting) = self {
             if resting.notes(call) {
@@ -204,7 +204,7 @@ impl Sending {
         }
     }
 
-    /// Record the window of the peer's SYN.
+    /// Record the window from the peer's SYN.
     pub fn on_syn(&mut self, wnd: u32) {
         match self {
             Sending::Awake(sender) => sender.set_snd_wnd(wnd),
@@ -225,7 +225,7 @@ impl Sending {
         }
     }
 
-    /// Whether there is nothing to send, as far as a quick check can tell.
+    /// Quick check that there is nothing to send.
     #[inline(always)]
     pub fn has_nothing(&mut self) -> bool {
         match self {
@@ -258,7 +258,7 @@ impl Sending {
         }
     }
 
-    /// Receive window of the peer, bytes.
+    /// The peer's receive window, bytes.
     #[inline]
     pub fn window(&self) -> u64 {
         match self {

@@ -1,12 +1,12 @@
-//! Train of segments (see `sender/train.rs`) that share one header.
+//! Trains: runs of segments that share one header (see `sender/train.rs`).
 
 use ackclock_core::{Flags, Segment, Time};
 
 use super::{Connection, State};
 
 impl Connection {
-    /// Number of segments of new data that may be sent back to back without further checks. 0: use
-    /// [`Connection::transmit_into`] for each segment, as after a train.
+    /// Number of segments of new data that may be sent back to back without further checks. 0: no
+    /// train, so send each segment by [`Connection::transmit_into`], as after a train.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
         let Some(sender) = self.sender.now() else { return 0 };
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// Write the fields that all segments of a train share into `seg`.
+    /// Write into `seg` the fields that all segments of a train share.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32, seg: &mut Segment) {
         if let Some(sender) = self.sender.now_mut() {

@@ -1,5 +1,5 @@
-//! Checks whether an arriving segment can have been sent by the peer: RFC 9293 §3.10.7.4, RFC 5961, PAWS (RFC
-//! 7323 §5). Optional except for PAWS, because simulated peers send valid segments only. (Linux
+//! Checks whether an arriving segment could have been sent by the peer: RFC 9293 §3.10.7.4, RFC 5961, PAWS
+//! (RFC 7323 §5). Optional except for PAWS, because simulated peers send valid segments only. (Linux
 //! `tcp_validate_incoming`, `tcp_sequence`, `tcp_ack`.)
 
 use ackclock_core::{Flags, Segment, Span, Time};
@@ -52,9 +52,10 @@ impl Connection {
             || (seg.seq < self.receiver.next() && self.is_repeated(now, seg))
     }
 
-    /// PAWS (RFC 7323 §5.3 R1): whether a segment with an older timestamp than the latest one is dropped, as when a
-    /// retransmission overtook its original. A segment that only repeats the known ACK number and window passes (Linux
-    /// `tcp_disordered_ack_check`). A segment without data before the next expected offset is dropped without an answer.
+    /// PAWS (RFC 7323 §5.3 R1): whether a segment with an older timestamp than the latest one is dropped, for example
+    /// because its retransmission overtook it. A segment that only repeats the known ACK number and window passes
+    /// (Linux `tcp_disordered_ack_check`). A segment without data before the next expected offset is dropped without an
+    /// answer.
     fn is_overtaken(&mut self, now: Time, seg: &Segment) -> bool {
         let rcv_nxt = self.receiver.next();
         let plain = seg.seq_len() == 0;
@@ -113,7 +114,8 @@ mod tests {
     use crate::config::Config;
     use ackclock_core::packet::{Ecn, SynOptions};
 
-    /// Return a server after the handshake that received segment 0 and then segment 1, whose timestamp is larger by `ts`.
+    /// Return a server that has completed the handshake and received segment 0, then segment 1 with a timestamp larger
+    /// by `ts`.
     fn server(ts: u32) -> (Connection, Segment) {
         let mut conn = Connection::responder(0, &Config::profile("linux-6").expect("a profile"));
         let stamped = Segment { has_ts: true, ts_val: 100, ts_ecr: 1, ..Segment::default() };

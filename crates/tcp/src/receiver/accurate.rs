@@ -22,7 +22,7 @@ const BYTES_START: [u32; 3] = [1, 1, 0];
 const ORDER_1: [usize; 3] = [0, 2, 1];
 /// A counter that crosses a multiple of this many bytes is reported even without another reason (§3.2.3.3).
 const TOLD_EVERY: u32 = 1 << 22;
-/// Number of marks since the last segment was sent that triggers an ACK (Linux TCP_ACCECN_ACE_MAX_DELTA).
+/// Number of marks since the last segment was sent at which an ACK is triggered (Linux TCP_ACCECN_ACE_MAX_DELTA).
 const MANY: u32 = 6;
 /// Maximum length of all options in a header, bytes.
 const ROOM: u32 = 40;
@@ -41,7 +41,7 @@ pub(crate) struct Accurate {
     needed: usize,
     /// Number of segments yet to be sent that should carry the option.
     demand: u8,
-    /// Mark of the previous packet.
+    /// ECN mark of the previous packet.
     last: Ecn,
     /// A packet with ECT or CE has arrived.
     seen: bool,
@@ -59,7 +59,8 @@ pub(crate) struct Accurate {
 }
 
 impl Receiver {
-    /// Set up the counters after the handshake agreed on accurate ECN. `before`: mark with which the next one is compared.
+    /// Set up the counters once the handshake has agreed on accurate ECN. `before`: mark to compare the next one
+    /// with.
     pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
         // Linux's DCTCP also acknowledges pending data when the mark changes.
         let needs = config.controller.needs();
@@ -121,7 +122,7 @@ impl Receiver {
         };
         a.last = ecn;
         let retransmitted = a.linux && ecn == Ecn::NotEct && a.seen && seg.len > 0;
-        // The duplicate reported last arrives again, so the report was lost together with the option.
+        // The last reported duplicate has arrived again, so the report was lost together with the option.
         if a.told_beside == Some(seg.seq) && seg.len > 0 && seg.seq + seg.len as u64 <= self.rcv_nxt {
             a.dropped = true;
         }
@@ -157,8 +158,8 @@ impl Receiver {
         self.assembly.dsack.map(|(start, _)| start)
     }
 
-    /// Check after the sending half processed the marks of an ACK: if many marks have accumulated, the next
-    /// segment reports them (Linux `__tcp_accecn_process`).
+    /// Called once the sending half has processed the marks of an ACK: if many marks have accumulated, the
+    /// next segment reports them (Linux `__tcp_accecn_process`).
     pub(crate) fn look_at_waiting(&mut self, data: bool) {
         let Some(a) = &mut self.marks.accurate else { return };
         a.hurry |= a.linux && a.waiting >= MANY;

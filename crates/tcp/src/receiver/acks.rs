@@ -1,5 +1,5 @@
-//! Timing of ACKs by RFC 1122/5681, or by Linux: quick ACKs at the start, an adaptive timeout, compression of
-//! duplicate ACKs after the first three.
+//! ACK timing as in RFC 1122/5681 or as in Linux: quick ACKs at the start, an adaptive timeout, compression
+//! of duplicate ACKs after the first three.
 
 use ackclock_core::{SackList, Segment, Span, Time};
 
@@ -28,18 +28,19 @@ pub(crate) struct Acknowledging {
     pub(super) delack_timeout: Span,
     delack_max: Span,
     ticks: Ticks,
-    /// rcv_nxt when the last ACK was sent.
+    /// `rcv_nxt` when the last ACK was sent.
     pub(super) rcv_wup: u64,
     /// SACK blocks and window of a delayed ACK that is sent before the block of the latest arrival moves to
     /// the front.
     pub(super) early: Option<Box<(SackList, u32)>>,
     /// The application has closed: a FIN is acknowledged at once.
     pub(crate) closing: bool,
-    /// The ACK of a pushed or short segment, or of two, is left to the reader (Linux ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
+    /// The ACK of a pushed or short segment, or of two, is deferred until the application's next read (Linux
+    /// ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
     pub(super) pushed: bool,
     pub(super) pushed_twice: bool,
     pub(super) ato: Span,
-    /// ATO that segments in quick succession no longer change.
+    /// ATO that further segments in quick succession leave unchanged.
     steady_ato: Span,
     pub(super) last_data: Time,
     pub(super) quick: u32,
@@ -53,7 +54,7 @@ pub(crate) struct Acknowledging {
     pub(super) compression: Compression,
 }
 
-/// Timer of delayed ACKs.
+/// Delayed-ACK timer.
 #[derive(Clone, Debug)]
 struct Delay {
     at: Time,
@@ -75,16 +76,16 @@ pub(super) struct Compression {
     until: Time,
 }
 
-/// Segment sizes: those of the peer, and those that were announced to it.
+/// Segment sizes: the peer's, and those announced to the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
     /// Estimate of the peer's segment size.
     pub(super) rcv_mss: u32,
     /// Size of the last segment if it was shorter than `rcv_mss`, else 0.
     pub(super) short: u32,
-    /// Payload of the segment size that was announced to the peer (MSS), bytes.
+    /// Payload of a full segment under the MSS announced to the peer, bytes.
     pub(super) advmss: u32,
-    /// Largest segment in one packet, if a device merges several segments into one packet, bytes.
+    /// Size of the largest segment in a packet that a device has merged from several segments, bytes.
     pub(crate) most: u32,
 }
 
@@ -119,7 +120,7 @@ impl Acknowledging {
         }
     }
 
-    /// Adapt the delay of ACKs to the pace of arriving data (Linux `tcp_event_data_recv`).
+    /// Adapt the ACK delay to the inter-arrival time of data (Linux `tcp_event_data_recv`).
     #[inline]
     pub(super) fn adapt_delay(&mut self, now: Time, rto: Span, window: &ReceiveWindow, rcv_mss: u32) {
         if self.ato == Span::ZERO {
@@ -218,8 +219,8 @@ impl Acknowledging {
         held.held += 1;
         if held.until == Time::NEVER {
             let rtt = if srtt > Span::ZERO { rtt.min(srtt) } else { rtt };
-            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) always uses up its slack, because arrivals do not
-            // check it.
+            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) always expires at the end of its slack, because
+            // arrivals do not check it.
             held.until = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
             if self.timer.runs <= now {
                 self.timer.runs = Time::NEVER; // the timer expired with nothing to send
@@ -275,7 +276,7 @@ impl Acknowledging {
         }
     }
 
-    /// Whether a read triggers the ACK of a pushed segment: no answer is expected that could carry it.
+    /// Whether a read triggers the ACK of a pushed segment, because no answer that could carry it is expected.
     #[inline]
     pub(super) fn is_pushed(&self) -> bool {
         self.pushed_twice || (self.pushed && !self.pingpong)
@@ -289,7 +290,7 @@ impl Acknowledging {
     }
 }
 
-/// Return the maximum delay of an ACK. The peer's retransmission timer is assumed to be at least our own
+/// Return the maximum ACK delay. The peer's retransmission timer is assumed to be at least our own
 /// minimum RTO, and the ACK is sent a tick before it (Linux `tcp_delack_max`). Kernels before RACK:
 /// `TCP_DELACK_MAX`.
 pub(super) fn delack_max(config: &Config) -> Span {
@@ -322,8 +323,9 @@ impl Receiver {
         self.acks.enter_quickack(&self.window, self.sizes.rcv_mss);
     }
 
-    /// Update the estimate of the peer's segment size from a segment with payload, and note whether the ACK is left
-    /// to the reader (Linux `tcp_measure_rcv_mss`): for a full segment if it carries PSH, for a short one always.
+    /// Update the estimate of the peer's segment size from a segment with payload, and note whether its ACK is
+    /// deferred until the application's next read (Linux `tcp_measure_rcv_mss`): for a full segment only with PSH,
+    /// for a short one always.
     #[inline]
     pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
@@ -354,7 +356,7 @@ impl Receiver {
         self.acks.pushed = true;
     }
 
-    /// Send or delay the ACK of an arrival (Linux `__tcp_ack_snd_check`, or the rules of the RFCs).
+    /// Send or delay the ACK for an arrival (Linux `__tcp_ack_snd_check`, or the RFC rules).
     #[inline(always)]
     pub(super) fn decide<const PLAIN: bool>(&mut self, now: Time, srtt: Span) {
         let gap = !PLAIN && !self.assembly.out_of_order.is_empty();
@@ -382,7 +384,7 @@ impl Receiver {
         if full_frames && self.window.is_tight() {
             self.acks.quick = 0;
         }
-        // An ACK that would shrink the window is left to the reader.
+        // An ACK that would shrink the window is deferred until the application's next read.
         self.acks.now |= full_frames && self.window.keeps() || (self.acks.quick > 0 && !self.acks.pingpong);
         if self.acks.now {
             return;
@@ -402,7 +404,7 @@ impl Receiver {
         self.acks.due_at().min(self.reader.turn_at)
     }
 
-    /// Whether the timer of delayed ACKs expires at `deadline`.
+    /// Whether the delayed-ACK timer expires at `deadline`.
     pub fn delays_until(&self, deadline: Time) -> bool {
         self.acks.timer.at == deadline
     }

@@ -1,14 +1,15 @@
 //! Receivers that cheat to make the sender send faster than it should (Savage, Cardwell, Wetherall and Anderson, "TCP Congestion
 //! Control with a Misbehaving Receiver", CCR 29(5), 1999). RFC 9743 §7.6 asks how a controller behaves with such a receiver.
 //!
-//! Split ACKs: a segment is acknowledged in k pieces, so that a sender that counts ACKs grows k times as
-//! fast. This sender does not: like Linux it counts only ACKs of whole segments. Hidden marks: CE is never
-//! echoed. Optimistic ACKs: data in flight is acknowledged before it arrives, and missing data as if it had
-//! arrived. The sender sees no loss and a shorter RTT, and the receiver forgoes the missing data.
+//! Split ACKs: a segment is acknowledged in k pieces, so that the window of a sender that counts ACKs grows
+//! k times as fast. This sender does not: like Linux it counts only ACKs of whole segments. Hidden marks:
+//! CE is never echoed. Optimistic ACKs: data in flight is acknowledged before it arrives, and missing data
+//! as if it had arrived. The sender sees no loss and a shorter RTT, and the receiver forgoes the missing
+//! data.
 
 use crate::config::Config;
 
-/// State of a cheating receiver.
+/// Cheating receiver state.
 #[derive(Clone, Debug)]
 pub(super) struct Cheats {
     /// Splitting of ACKs; `None` if ACKs are not split.
@@ -39,9 +40,9 @@ impl Split {
         (pieces > 1).then_some(Split { pieces, told: 0 })
     }
 
-    /// Number of the next partial ACK; `None` if the full ACK is next.
+    /// ACK number of the next partial ACK; `None` if the full ACK is next.
     ///
-    /// `from`: number of the last full ACK; `to`: number of the next one.
+    /// `from`: ACK number of the last full ACK; `to`: that of the next one.
     pub(super) fn next(&mut self, from: u64, to: u64, mss: u32) -> Option<u64> {
         let next = self.told.max(from) + u64::from((mss / self.pieces).max(1));
         self.told = next.min(to);
@@ -52,7 +53,7 @@ impl Split {
 /// State of optimistic ACKs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Optimist {
-    /// Share of a round trip's data that is acknowledged ahead of its arrival, in units of 1/65536.
+    /// Fraction of a round trip's data that is acknowledged ahead of its arrival, in units of 1/65536.
     share: u64,
     /// Bytes acknowledged but missing at the time, including those that arrived later.
     concealed: u64,
@@ -61,7 +62,7 @@ pub(super) struct Optimist {
 }
 
 impl Optimist {
-    /// Return the state for this share; `None` for an honest receiver.
+    /// Return the state for this fraction; `None` for an honest receiver.
     pub(super) fn new(share: Option<u32>) -> Option<Optimist> {
         share.map(|share| Optimist { share: u64::from(share), concealed: 0, honest: false })
     }
@@ -74,7 +75,8 @@ impl Optimist {
         next + missing
     }
 
-    /// Number of bytes to acknowledge ahead. `in_a_round`: bytes received in a round trip; the result is at most `window`.
+    /// Number of bytes to acknowledge ahead of their arrival. `in_a_round`: bytes received in a round trip; the result
+    /// is at most `window`.
     pub(super) fn ahead(&mut self, in_a_round: u64, window: u32) -> u32 {
         let told = if std::mem::take(&mut self.honest) { 0 } else { (in_a_round * self.share) >> 16 };
         told.min(u64::from(window)) as u32

@@ -11,7 +11,7 @@ use crate::config::{Config, DelayedAck};
 pub(super) struct ExactEcho {
     /// DCTCP.CE: whether the last data segment was marked.
     pub(super) ce: bool,
-    /// ACK to be sent first: its number, and the mark of the data that it acknowledges.
+    /// ACK to be sent first: its ACK number, and the mark of the data that it acknowledges.
     pub(super) before: Option<(u64, bool)>,
 }
 

@@ -52,7 +52,7 @@ impl Receiver {
         }
     }
 
-    /// Whether [`Receiver::stamp`] would write equal fields into successive headers sent now.
+    /// Whether [`Receiver::stamp`] would write identical fields into successive headers sent now.
     #[inline(always)]
     pub fn stamps_alike(&self) -> bool {
         let plain = self.assembly.sacks.is_empty()
@@ -73,8 +73,9 @@ impl Receiver {
         }
     }
 
-    /// Write the header for a held-back ACK, after an allocation failure, for exact echo of marks, or for a
-    /// cheating receiver. True: the header is complete, and the ACK of the latest arrival is still pending.
+    /// Write the header for a held-back ACK, after an allocation failure, for an exact echo of ECN marks,
+    /// or for a cheating receiver. Returns true if the header is complete and the ACK of the latest arrival
+    /// is still pending.
     #[cold]
     fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
         seg.ack = self.rcv_nxt;

@@ -1,9 +1,10 @@
-//! Memory of received data, waiting for the application or out of order, and the steps taken when the memory is full: the
-//! buffer grows while it may, badly filled packets are copied together, the highest out-of-order data is dropped, and
-//! finally the arriving packet (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`, `tcp_prune_ofo_queue`).
+//! Memory used by received data, unread or out of order, and the steps taken when the memory is full: the buffer
+//! grows up to its limit, sparsely filled packets are collapsed, the highest out-of-order data is dropped, and
+//! finally the arriving packet is dropped (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`,
+//! `tcp_prune_ofo_queue`).
 //!
-//! Differs: contiguous out-of-order packets are assumed to be of one size. Linux's fast path, which needs no
-//! new memory while part of a page is free, is not modelled.
+//! Differs: contiguous out-of-order packets are assumed to have the same size. Linux's fast path, which
+//! needs no new memory while part of a page is free, is not modelled.
 
 use std::collections::VecDeque;
 
@@ -18,12 +19,13 @@ use crate::memory::{self, Share};
 pub(super) struct Run {
     pub start: u64,
     pub end: u64,
-    /// Memory of the packets, bytes.
+    /// Memory used by the packets, bytes.
     pub memory: u64,
     pub packets: u32,
     /// Bytes that can still be copied into the last packet.
     pub room: u32,
-    /// Fragments of the last packet that are the sender's memory. More can be appended, up to [`memory::MOST_PIECES`].
+    /// Number of fragments of the last packet that lie in the sender's memory. More can be appended, up to
+    /// [`memory::MOST_PIECES`].
     pub pieces: u32,
 }
 
@@ -55,11 +57,11 @@ impl Packet {
     }
 }
 
-/// Data in order that the application has not read yet. Used only if the application reads by calls.
+/// In-order data not yet read by the application. Used only if the application reads by explicit calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
-    /// Memory of the packets, bytes.
+    /// Memory used by the packets, bytes.
     pub memory: u64,
 }
 
@@ -86,8 +88,8 @@ impl Waiting {
         }
     }
 
-    /// Copy all packets together, from the first one that is badly filled or partly read (Linux
-    /// `tcp_collapse`).
+    /// Collapse all packets, starting with the first one that is sparsely filled or partly read
+    /// (Linux `tcp_collapse`).
     fn collapse(&mut self, share: Share, read: u64) {
         let from = self.packets.iter().position(|p| p.start < read || p.is_bloated(share));
         let Some(from) = from else { return };
@@ -118,8 +120,9 @@ impl Receiver {
         }
     }
 
-    /// Whether window and memory allow a segment with new data (Linux `tcp_data_queue`). Data outside the current window is
-    /// answered. So is data in order without memory, with a zero window. Out-of-order data without memory is not answered.
+    /// Whether window and memory allow a segment with new data (Linux `tcp_data_queue`). Data outside the current
+    /// window is answered. So is in-order data for which there is no memory, with a zero window. Out-of-order data for
+    /// which there is no memory is not answered.
     #[cold]
     pub(super) fn is_taken(&mut self, seg: &Segment) -> bool {
         let window = self.window.right_edge().saturating_sub(self.rcv_nxt);
@@ -141,12 +144,12 @@ impl Receiver {
         if in_order {
             (self.reader.no_memory, self.stamps_otherwise) = (true, true);
             (self.acks.pending, self.acks.now) = (true, true);
-            return waiting == 0 || seg.len == 0; // accepted if the queue is empty, since the reader waits for this data
+            return waiting == 0 || seg.len == 0; // accepted if the queue is empty, since the application is waiting for this data
         }
         false
     }
 
-    /// Queue a run that was out of order and is now in order from `start` on, until the application reads it.
+    /// Queue a formerly out-of-order run, now in order from `start` on, until the application reads it.
     #[cold]
     pub(super) fn enqueue_run(&mut self, run: Run, mut start: u64) {
         let (len, memory) = run.packet();
@@ -158,7 +161,7 @@ impl Receiver {
         }
     }
 
-    /// Whether there is memory for a packet at `seq`, given `waiting` bytes in order and the out-of-order
+    /// Whether there is memory for a packet at `seq`, given `waiting` in-order bytes and the out-of-order
     /// data. Frees memory if necessary.
     fn make_room(&mut self, seq: u64, waiting: u64) -> bool {
         if !self.window.overflows(self.memory(waiting)) {
@@ -217,8 +220,8 @@ impl Receiver {
         self.assembly.out_of_order = joined;
     }
 
-    /// Drop the highest packets, an eighth of the buffer at a time, until the rest fits, but no packet below
-    /// the arriving one. SACK no longer reports the dropped data (Linux `tcp_prune_ofo_queue`).
+    /// Drop the highest packets, an eighth of the buffer at a time, until the rest fits. No packet below the
+    /// arriving one is dropped. SACK no longer reports the dropped data (Linux `tcp_prune_ofo_queue`).
     fn throw_away(&mut self, seq: u64, waiting: u64) {
         let mut goal = self.window.eighth() as i64;
         let mut pruned = false;

@@ -1,10 +1,13 @@
-//! Reads of the application: by explicit calls, or automatically on arrival, after the pending ACK is sent. Both may trigger an ACK.
+//! Reads by the application: by explicit calls, or automatically on arrival, once the pending ACK has been sent. Both
+//! may trigger an ACK.
 //!
-//! A reader is a process, which runs after the kernel has processed all available packets (in Linux after the softirq). If several packets
-//! arrive in one nanosecond, the memory of the first is still in use when the second is processed: the window opens less, and an ACK of
-//! two full segments that would offer less than the last one is left to the reader (`__tcp_ack_snd_check`), who sends one ACK for all
-//! packets. The reader therefore runs after all other events of that nanosecond, but only if this can be noticed: if the read triggers an
-//! ACK or is measured. Otherwise it reads at once, and the memory is charged again if another packet arrives in the same nanosecond.
+//! The application is a process, which runs after the kernel has processed all available packets (in Linux after the
+//! softirq). If several packets arrive in one nanosecond, the memory of the first is still in use when the second is
+//! processed: the window opens less, and an ACK of two full segments that would offer less than the last one is
+//! deferred until the application's next read (`__tcp_ack_snd_check`), which sends one ACK for all packets. The
+//! application therefore runs after all other events of that nanosecond, but only where the difference is observable:
+//! if the read triggers an ACK or is measured. Otherwise it reads at once, and the memory is charged again if another
+//! packet arrives in the same nanosecond.
 
 use ackclock_core::Time;
 
@@ -19,19 +22,19 @@ pub(super) struct Reader {
     pub explicit: bool,
     /// Number of bytes read by explicit calls.
     pub read: u64,
-    /// Data in order that was not read yet; `None` until there is some, or if reads are automatic.
+    /// In-order data not read yet; `None` until there is some, or if reads are automatic.
     pub waiting: Option<Box<Waiting>>,
-    /// The application runs after all packets of the same instant were processed.
+    /// The application runs after all packets of the same instant have been processed.
     pub waits: bool,
     /// Time at which the application runs next; NEVER if it is not waiting.
     pub turn_at: Time,
-    /// Memory of the data that it will read then, bytes.
+    /// Memory used by the data that it will read at that time, bytes.
     pub unread: u64,
     /// End offset of the first unread buffer.
     pub first_unread: u64,
-    /// There was no memory for a packet in order; the next ACK offers a zero window.
+    /// There was no memory for an in-order packet; the next ACK offers a zero window.
     pub no_memory: bool,
-    /// The application reads after the pending ACK was sent: arrival time of the data, and end offset of the
+    /// Read to be made once the pending ACK has been sent: arrival time of the data, and end offset of the
     /// first buffer.
     pub drains: Option<(Time, u64)>,
 }
@@ -51,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// Memory of data in order that was not read yet, bytes.
+    /// Memory used by in-order data not read yet, bytes.
     pub fn unread_memory(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
     }
@@ -86,12 +89,12 @@ impl Receiver {
         taken
     }
 
-    /// Number of payload bytes that the application has read by calls.
+    /// Number of payload bytes that the application has read by explicit calls.
     pub fn taken(&self) -> u64 {
         self.reader.read
     }
 
-    /// Let the application read data up to `reads`, after the pending ACK was sent if there is one.
+    /// Let the application read data up to `reads`, once the pending ACK, if any, has been sent.
     #[inline(always)]
     pub(super) fn read_at_once<const PLAIN: bool>(&mut self, now: Time, reads: Option<u64>) {
         if let Some(end) = reads {
@@ -103,8 +106,8 @@ impl Receiver {
         }
     }
 
-    /// Let the application read everything after the pending ACK was sent. A large increase of the window
-    /// triggers an ACK, and so do two full segments or a pushed one (Linux `tcp_cleanup_rbuf`).
+    /// Let the application read everything once the pending ACK has been sent. A large increase of the
+    /// window triggers an ACK, and so do two full segments or a pushed one (Linux `tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn drain(&mut self) {
         if let Some((now, end)) = self.reader.drains.take() {
@@ -112,7 +115,7 @@ impl Receiver {
         }
     }
 
-    /// Let the application read data of earlier instants, or all data if it need not wait for the kernel.
+    /// Let the application read data of earlier instants, or all data if it does not have to wait for the kernel.
     #[inline]
     pub(super) fn drain_before(&mut self, now: Time) {
         if self.reader.drains.is_some_and(|(at, _)| at < now || !self.reader.waits) {
@@ -152,7 +155,8 @@ impl Receiver {
     }
 
     /// Measure the bytes read in an RTT (Linux `tcp_rcv_space_adjust`), starting with the buffer that arrived,
-    /// or closed a gap, first in this instant. True: the measurement is postponed until the application runs.
+    /// or closed a gap, first in this instant. Returns true if the measurement is postponed until the
+    /// application runs.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {
         if self.reader.waits {
@@ -163,8 +167,8 @@ impl Receiver {
         false
     }
 
-    /// Schedule the reader if its measurement has become due. A packet may shorten the measured RTT while
-    /// earlier data of this instant is unread, even if it brings no new data.
+    /// Schedule the application's read if its measurement has become due. A packet may shorten the
+    /// measured RTT while earlier data of this instant is unread, even if it brings no new data.
     #[inline]
     pub(super) fn measure_later(&mut self, now: Time) {
         if self.reader.waits && self.reader.unread > 0 && self.window.is_measure_due(now) {
@@ -172,7 +176,7 @@ impl Receiver {
         }
     }
 
-    /// Send an ACK for the reader, now or when the application runs.
+    /// Send the ACK triggered by a read, now or when the application runs.
     #[inline(never)]
     fn ack_read(&mut self, now: Time) {
         match self.reader.waits {
@@ -186,7 +190,7 @@ impl Receiver {
         self.reader.turn_at != Time::NEVER
     }
 
-    /// Run the application after all packets of this instant were processed: it reads them.
+    /// Run the application, which reads, after all packets of this instant have been processed.
     #[cold]
     pub(super) fn on_turn(&mut self, now: Time) {
         self.reader.turn_at = Time::NEVER;
@@ -197,7 +201,7 @@ impl Receiver {
         self.reader.waits = waits;
     }
 
-    /// Whether data in order waits for the application.
+    /// Whether in-order data is waiting for the application.
     pub(super) fn keeps_waiting(&self) -> bool {
         match self.reader.explicit {
             true => self.reader.read < self.received(),
@@ -205,7 +209,7 @@ impl Receiver {
         }
     }
 
-    /// Number of bytes in order that the application has read or will read at once.
+    /// Number of in-order bytes that the application has read or will read at once.
     pub(super) fn taken_at_once(&self) -> u64 {
         if self.reader.explicit {
             self.reader.read

@@ -26,7 +26,7 @@ const MOST_KEPT: usize = 2;
 pub(super) struct Reassembly {
     /// Out-of-order data as ascending, disjoint runs.
     pub out_of_order: VecDeque<Run>,
-    /// Memory of this data, bytes.
+    /// Memory used by this data, bytes.
     pub gathered: u64,
     /// SACK is in use.
     pub sack: bool,
@@ -68,7 +68,7 @@ impl Reassembly {
         self.out_of_order.iter().map(|run| run.end - run.start).sum()
     }
 
-    /// Return the blocks of the next header. With timestamps, one fewer fits.
+    /// Return the blocks for the next header. With timestamps, one fewer fits.
     pub fn sack_list(&self, rcv_nxt: u64, timestamps: bool) -> SackList {
         let most = if timestamps { 3 } else { 4 };
         let base = rcv_nxt as i64;
@@ -87,7 +87,8 @@ impl Receiver {
     ///
     /// # Panics
     ///
-    /// If ranges touch, do not match the counted memory, or the fast path is enabled although it does not suffice.
+    /// If ranges touch, do not match the counted memory, or if the fast path is enabled when it cannot handle the next
+    /// segment.
     pub fn recount(&self) {
         let held = &self.assembly.out_of_order;
         assert!(
@@ -103,9 +104,10 @@ impl Receiver {
         assert!(!(self.is_plain && kept), "more is to be thought of than the next segment");
     }
 
-    /// Move the out-of-order data that became contiguous with `seg`, the segment that closed the gap, to the data in order.
-    /// Returns the end of the first buffer in the application's queue, and the memory of the moved data. A packet whose fragments
-    /// all fit into the last buffer is merged into it, and its head is freed (Linux `tcp_ofo_queue`, `skb_try_coalesce`).
+    /// Move the out-of-order data that became contiguous with `seg`, the segment that closed the gap, to the in-order
+    /// data. Returns the end of the first buffer in the application's queue, and the memory of the moved data. A packet
+    /// whose fragments all fit into the last buffer is merged into it, and its head is freed (Linux `tcp_ofo_queue`,
+    /// `skb_try_coalesce`).
     pub(super) fn close_gaps(&mut self, seg: &Segment) -> (u64, u64) {
         let arrived = self.rcv_nxt;
         let (mut first, mut memory) = (arrived, 0);
@@ -144,7 +146,7 @@ impl Receiver {
         (first, memory)
     }
 
-    /// Return the run for an arrival, either as an extension of the run that it directly follows or as a new one.
+    /// Return the run that stores an arrival: the run that it directly follows, extended, or a new one.
     #[inline]
     fn stored(&self, behind: Option<&Run>, start: u64, end: u64) -> Run {
         let len = (end - start) as u32;
@@ -164,9 +166,10 @@ impl Receiver {
         run.pieces > 0 && run.packets > 0 && self.acks.mode == DelayedAck::Linux
     }
 
-    /// Insert out-of-order data. Returns `None` if all of it was received before, otherwise the memory of
-    /// out-of-order data at the time when the window opens for it: a packet that was merged counts then, a
-    /// separate one does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
+    /// Insert out-of-order data. Returns `None` if all of it had been received before, otherwise the
+    /// memory of out-of-order data at the time when the window opens for it: a packet that was merged
+    /// counts then, a separate one does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then
+    /// `skb_set_owner_r`).
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
         let before = self.assembly.gathered;
         // Fast path: the data extends the last run.

@@ -1,4 +1,4 @@
-//! Compact form of a receiver that has received only the handshake and ACKs.
+//! Compact form of a receiver that has seen only the handshake and ACKs.
 
 use std::rc::Rc;
 
@@ -137,7 +137,7 @@ impl Resting {
         let mut receiver = self.wake();
         receiver.stamp(seg);
         let edges = receiver.window.edges();
-        self.is_settled = edges == self.edges; // equal edges give equal windows
+        self.is_settled = edges == self.edges; // identical edges give identical windows
         (self.edges, self.wnd, self.due) = (edges, seg.wnd, false);
     }
 

@@ -367,8 +367,9 @@ fn a_reader_behind_its_turn_has_read_everything() {
     assert_eq!(offered(&peer), before);
 }
 
-/// Two unread packets leave less of the buffer than the window offered last. The kernel leaves their ACK to the reader (Linux `__tcp_ack_snd_check`),
-/// which runs after the softirq has processed all packets. For the first two packets, the unit of the header's window hides the difference.
+/// Two unread packets leave less of the buffer than the last offered window. The kernel defers their ACK until the
+/// application's next read (Linux `__tcp_ack_snd_check`), after the softirq has processed all packets. For the first
+/// two packets, the unit of the header's window hides the difference.
 #[test]
 fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() {
     let acks = |application_waits: bool| {
@@ -385,8 +386,9 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
 }
 
-/// Return the result of closing a gap: the end of the first buffer, in segments, and the memory of the out-of-order data. The next
-/// expected segment is 40, and segments 41 to 40 + `waiting` arrived out of order, in ascending order or with the last one first.
+/// Return the result of closing a gap: the end of the first buffer, in segments, and the memory used by the
+/// out-of-order data. The next expected segment is 40, and segments 41 to 40 + `waiting` arrived out of order, in
+/// ascending order or with the last one first.
 fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;
@@ -415,14 +417,14 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     ((first - 1) / SMSS, memory)
 }
 
-/// The reader measures the data of an RTT after each buffer, so the end of the first buffer matters (Linux
+/// The data read in an RTT is measured after each buffer, so the end of the first buffer matters (Linux
 /// `tcp_ofo_queue`, `tcp_rcv_space_adjust`).
 #[test]
 fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for_its_pieces() {
     use PacketMemory::{Copied, HandedOn};
     assert_eq!(gap_closed(HandedOn, 1, false), (42, SMSS), "its own head goes");
     assert_eq!(gap_closed(HandedOn, 3, false), (44, 3 * SMSS));
-    // sixteen segments, one of them in two pages, and the first: eighteen fragments
+    // sixteen segments, one of them spread over two pages, plus the first segment: eighteen fragments
     assert_eq!(gap_closed(HandedOn, 16, false), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
     assert_eq!(gap_closed(Copied, 2, false), (41, 2 * 2304), "a device's memory joins nothing");
     assert_eq!(gap_closed(Copied, 2, true), (41, 2 * 2304));
@@ -435,8 +437,9 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
     );
 }
 
-/// An ACK of out-of-order data ends the quick ACKs and sets the ATO, so the first data in order does not count as the
-/// first data at all. Its gap is measured from the handshake (Linux `tcp_dec_quickack_mode`, `tcp_finish_connect`).
+/// An ACK of out-of-order data ends the quick ACKs and sets the ATO, so the first in-order data does not count as the
+/// connection's first data. Its inter-arrival gap is measured from the handshake (Linux `tcp_dec_quickack_mode`,
+/// `tcp_finish_connect`).
 #[test]
 fn the_pace_of_data_is_measured_from_the_handshake() {
     for (late, left) in [(Span::from_ms(250), 0), (Span::from_ms(400), 16)] {

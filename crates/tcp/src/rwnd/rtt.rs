@@ -1,11 +1,11 @@
-//! The receiver's own RTT estimate, from timestamps and from the time in which a window of data arrives.
+//! The receiver's own RTT estimate, from timestamps and from the time that a window of data takes to arrive.
 
 use ackclock_core::{Segment, Time};
 
 use super::ReceiveWindow;
 
 impl ReceiveWindow {
-    /// Record the timestamp that a segment without data echoed.
+    /// Record the timestamp echoed by a segment without data.
     #[inline(always)]
     pub fn has_echoed(&mut self, stamp: u32) {
         self.last_ts_ecr = stamp;
@@ -13,7 +13,7 @@ impl ReceiveWindow {
 
     /// Take an RTT sample from a full segment that echoes a new timestamp, at least one tick of the timestamp
     /// clock old (Linux `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`). A larger sample has a gain of 1/8
-    /// and is ignored if data waits for the application; a smaller one is adopted at once.
+    /// and is ignored if data is waiting for the application; a smaller one is adopted at once.
     #[inline]
     pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32, rcv_mss: u32, waits: bool) {
         if seg.ts_ecr == self.last_ts_ecr || !seg.has_ts || seg.ts_ecr == 0 {
@@ -31,8 +31,9 @@ impl ReceiveWindow {
         }
     }
 
-    /// Take an RTT sample from the time in which a window of data arrives, which is at least an RTT. `rcv_nxt`: end of the data in
-    /// order. This is the only measurement without timestamps (Linux `tcp_rcv_rtt_measure`; Fisk and Feng 2001). The minimum is kept.
+    /// Take an RTT sample from the time that a window of data takes to arrive, which is at least an RTT. `rcv_nxt`: end
+    /// of the data in order. This is the only measurement without timestamps (Linux `tcp_rcv_rtt_measure`; Fisk and
+    /// Feng 2001). The minimum is kept.
     #[inline]
     pub fn measure_window(&mut self, now: Time, rcv_nxt: u64) {
         if rcv_nxt >= self.window_ends {

@@ -41,7 +41,7 @@ impl Known {
     }
 }
 
-/// Limit of the bytes in a buffer (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
+/// Limit on the bytes in a buffer (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
 const MOST_BYTES: u64 = 65_535 * 8;
 
 impl Scoreboard {
@@ -54,8 +54,8 @@ impl Scoreboard {
         }
     }
 
-    /// Number of packets of SACKed segments less the number of their buffers, if several segments may be sent as
-    /// one packet. `sent` returns the number of packets between two offsets.
+    /// Number of packets that the SACKed segments were sent in minus the number of their buffers, if several
+    /// segments may be sent as one packet. `sent` returns the number of packets between two offsets.
     pub fn shared(&self, sent: impl Fn(u64, u64) -> u64) -> u64 {
         let packets: u64 =
             self.sacked.iter().map(|&(a, b)| sent(self.get(a).start(), self.get(b - 1).end)).sum();

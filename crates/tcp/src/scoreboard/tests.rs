@@ -1,5 +1,5 @@
-//! The scoreboard against a model that counts everything anew, and as part of a sender on a path that loses,
-//! reorders and duplicates.
+//! The scoreboard against a model that counts everything from scratch, and as part of a sender on a path
+//! that loses, reorders and duplicates.
 //!
 //! Length: the model, and one case for each rule of Linux that the model does not include.
 
@@ -40,7 +40,7 @@ struct Slow {
 struct Model {
     first: u64,
     segments: Vec<Slow>,
-    /// Segment numbers in order of transmission.
+    /// Segment numbers in transmission order.
     list: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// Operations as the sender uses them. Positions are taken modulo the number of outstanding segments.
+/// Operations, as the sender performs them. Segment positions are taken modulo the number of outstanding segments.
 #[derive(Clone, Debug)]
 enum Op {
     Push { len: u32, fin: bool },
@@ -253,14 +253,14 @@ proptest! {
         let mut model = Model { first, ..Model::default() };
         let mut now = 1;
         for (op, passes, probe) in &ops {
-            now += passes; // segments of a burst have equal times
+            now += passes; // segments of a burst have identical times
             apply(&mut board, &mut model, op, now);
             compare(&board, &model, *probe);
         }
     }
 }
 
-// Board of a sender
+// Scoreboard of a sender
 
 /// Sender of bulk data and its receiver. The board is checked after every event of the sender.
 struct Pair {
@@ -318,7 +318,7 @@ impl Pair {
         }
     }
 
-    /// Process one event. False when there is none.
+    /// Process one event. Returns false if there is none.
     fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
         let timer = self.sender.deadline().min(self.receiver.deadline());
@@ -348,7 +348,7 @@ impl Pair {
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
-/// Return a profile with random settings that can be combined with it.
+/// Return a random profile with compatible random settings.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
@@ -416,7 +416,7 @@ proptest! {
 }
 
 proptest! {
-    /// Each piece has the marks of the whole segment, and the counters equal a full count.
+    /// Each piece has the marks of the whole segment, and the counters match a full count.
     #[test]
     fn cut_segments_keep_their_marks(
         sizes in proptest::collection::vec((1u32..4_000, 0u8..4), 1..30),
@@ -586,7 +586,7 @@ fn sack(board: &mut Scoreboard, a: u64, b: u64, before: &[(u32, u32)]) -> u32 {
 fn sacked_segments_share_a_buffer_as_in_linux() {
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 4, 8, &[]), 9);
-    // the last part of a hole, filled from the left: the block after it was reported before and is not examined
+    // the last part of a hole, filled from the left: the block after it had already been reported and is not examined
     assert_eq!(sack(&mut board, 3, 8, &[(4, 8)]), 9);
     // a whole hole is filled: the data after it is merged too
     board.mark_lost(9);

@@ -41,7 +41,7 @@ impl Saw {
     }
 }
 
-/// ECN counters of the peer, as the sender knows them.
+/// The peer's ECN counters, as known to the sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Feedback {
     thin_rule: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Feedback {
     ace: u8,
     /// The current ACK has a newer timestamp than earlier ones.
     pub(crate) newer: bool,
-    /// The marks of the current ACK were processed.
+    /// The marks of the current ACK have been processed.
     pub(crate) looked: bool,
 }
 
@@ -180,7 +180,7 @@ struct Told {
 }
 
 impl Sender {
-    /// Set up accurate ECN after the handshake agreed on it.
+    /// Set up accurate ECN once the handshake has agreed on it.
     pub(crate) fn hear_accurately(&mut self, option: &AccEcnOption) {
         let mut feedback = Feedback::new(&self.config);
         feedback.sees(option);
@@ -200,7 +200,7 @@ impl Sender {
         self.feedback.iter_mut().for_each(|f| f.sees(option));
     }
 
-    /// Whether the peer's option was received, so that the path passes it.
+    /// Whether the peer's option has been received, which shows that the path passes it.
     pub(crate) fn saw_option(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.saw != Saw::Nothing)
     }
@@ -222,7 +222,7 @@ impl Sender {
         }
     }
 
-    /// Whether the marks of the last segment were processed.
+    /// Whether the marks of the last segment have been processed.
     pub(crate) fn looked_at_marks(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.looked)
     }

@@ -30,7 +30,7 @@ pub struct Chrono {
 }
 
 impl Chrono {
-    /// Return a stopped clock that counts in `ticks` of the host.
+    /// Return a stopped clock that counts in the host's `ticks`.
     pub fn new(ticks: Ticks) -> Chrono {
         Chrono { ticks, limit: Limit::default(), since: Time::default(), spent: Default::default() }
     }
@@ -42,7 +42,7 @@ impl Chrono {
         }
     }
 
-    /// Stop the stopwatch of `limit`. `empty`: everything was sent and acknowledged.
+    /// Stop the stopwatch of `limit`. `empty`: everything has been sent and acknowledged.
     pub fn stop(&mut self, now: Time, limit: Limit, empty: bool) {
         if empty {
             self.set(now, Limit::Idle);

@@ -1,4 +1,4 @@
-//! Delivery rate: a stamp for each segment in flight, and a sample for each ACK
+//! Delivery rate estimation: a stamp for each segment in flight, and a sample for each ACK
 //! (draft-cheng-iccrg-delivery-rate-estimation §3; Linux `tcp_rate_skb_sent`, `tcp_rate_skb_delivered`,
 //! `tcp_rate_gen`, `tcp_rate_check_app_limited`). The estimator exists only for controllers that request it. Stamps
 //! are stored in a ring apart from the scoreboard, so that other connections do not pay for them. Counts are
@@ -25,7 +25,8 @@ struct Stamp {
     in_flight: u32,
     app_limited: bool,
     retrans: bool,
-    /// The segment was delivered. If it counts as outstanding again, the receiver reneged on its SACK, and its fate is unknown.
+    /// The segment was delivered. If it counts as outstanding again, the receiver reneged on its SACK, and it is
+    /// unknown whether the data is still there.
     spent: bool,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct DeliveryRate {
     probed_app_limited: bool,
 }
 
-/// Counters of the sender at the time of an event.
+/// Sender counters at the time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     pub delivered: u64,
@@ -203,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Record the time as controllers see it. Out of line, because most senders estimate no rates.
+    /// Record the time as controllers see it. Out of line, because most senders do not estimate rates.
     #[inline(never)]
     fn begin_event_with_rates(&mut self, now: Time) {
         let clock = self.clock(now);
@@ -255,7 +256,7 @@ impl Sender {
         }
     }
 
-    /// Stamp segment `n`, which was just sent.
+    /// Stamp segment `n`, which has just been sent.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time, n: u64, retrans: bool) {
         if self.rates.is_some() {

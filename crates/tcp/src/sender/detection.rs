@@ -17,7 +17,7 @@ use crate::config::{Detection, EarlyRetransmit};
 use crate::scoreboard::{Marked, SACKED};
 
 impl Sender {
-    /// Mark the segments that are lost according to this ACK.
+    /// Mark the segments that this ACK shows to be lost.
     pub(super) fn identify_loss(&mut self, now: Time, w: &mut AckWork) {
         if self.board.packets_out() == 0 {
             return;

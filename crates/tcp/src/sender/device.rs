@@ -1,6 +1,6 @@
-//! Responses of the device below a sender to its packets.
+//! How the device below a sender responds to its packets.
 
-/// Packets that the device accepts.
+/// Which packets the device accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Takes {
     /// Every packet.
@@ -8,6 +8,6 @@ pub enum Takes {
     All,
     /// No packet. The sender is notified of each refusal.
     Nothing,
-    /// Packets as long as its queue has room, which the sender checks (see `small_queues.rs`).
+    /// Any packet while its queue has room, which the sender checks (see `small_queues.rs`).
     Some,
 }

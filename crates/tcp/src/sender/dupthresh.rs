@@ -1,9 +1,9 @@
 //! Loss detection by counting: dupthresh (RFC 5681 §3.2, RFC 6675 §4 IsLost), forward acknowledgment with lost-retransmission
 //! detection (Linux up to 4.x), NewReno (RFC 6582). The threshold is the measured reordering degree of the network.
 //!
-//! Linux up to 3.x has two more triggers of recovery (`tcp_time_to_recover`, "Trick#3" and "Trick#4"). With
-//! FACK, a head older than the RTO triggers it, because every ACK restarts the timer. So does a flight smaller
-//! than the reordering degree with half of it SACKed and no new data to send. Both require a dubious ACK.
+//! Linux up to 3.x has two more recovery triggers (`tcp_time_to_recover`, "Trick#3" and "Trick#4"). With FACK,
+//! a head older than the RTO triggers it, because every ACK restarts the timer. So does a flight smaller than
+//! the reordering degree with half of it SACKed and no new data to send. Both require a dubious ACK.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -22,7 +22,7 @@ pub struct Dupthresh {
     degree: u32,
     /// DupAcks of RFC 6675 §5.
     dup_acks: u32,
-    /// Number after the last segment that was examined.
+    /// Number after the last examined segment.
     mark_ptr: u64,
     /// Forward acknowledgment is in use: holes count as losses. Cleared once reordering is seen.
     fack: bool,
@@ -31,7 +31,7 @@ pub struct Dupthresh {
 }
 
 impl Dupthresh {
-    /// Return the state at the start of a connection.
+    /// Return the initial state of a connection.
     pub fn new(config: &Config) -> Dupthresh {
         Dupthresh { degree: config.dup_thresh, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
     }
@@ -125,7 +125,7 @@ impl Sender {
         self.mark_up_to(n);
     }
 
-    /// Mark the head lost if the flight is no larger than the reordering degree, half of it was SACKed, and
+    /// Mark the head lost if the flight is no larger than the reordering degree, half of it is SACKed, and
     /// no new data may be sent: the required duplicate ACKs cannot arrive (Linux up to 3.x
     /// `tcp_time_to_recover`).
     pub(super) fn mark_limited(&mut self) {

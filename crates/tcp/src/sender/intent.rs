@@ -21,7 +21,7 @@ pub(super) enum First {
     Head,
     /// Send a tail loss probe.
     LossProbe,
-    /// Send a probe of a zero window.
+    /// Send a zero-window probe.
     WindowProbe,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Next {
 pub(super) struct Intent {
     first: Option<First>,
     next: Next,
-    /// New data was sent in the current round of sending.
+    /// New data has been sent in the current round of sending.
     sent: bool,
 }
 
@@ -117,7 +117,7 @@ impl Intent {
         self.next == Next::Nothing && self.first.is_none()
     }
 
-    /// Whether only new data is to be sent, if anything, and none was sent in this round.
+    /// Whether only new data is to be sent, if anything, and none has been sent in this round.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
         matches!(self.next, Next::Nothing | Next::New) & self.first.is_none() & !self.sent
@@ -129,19 +129,19 @@ impl Intent {
         self.next == Next::New && self.first.is_none()
     }
 
-    /// Stop sending new data. Return whether segments marked lost are sent instead.
+    /// Stop sending new data. Returns whether segments marked lost are sent instead.
     #[inline]
     pub fn pushed(&mut self) -> bool {
         std::mem::take(&mut self.next) == Next::NewThenLost
     }
 
-    /// Record that new data was sent.
+    /// Record that new data has been sent.
     #[inline]
     pub fn note_sent(&mut self) {
         self.sent = true;
     }
 
-    /// Whether new data was sent since the last call.
+    /// Whether new data has been sent since the last call.
     #[inline]
     pub fn take_sent(&mut self) -> bool {
         std::mem::take(&mut self.sent)

@@ -1,9 +1,10 @@
-//! Cause that limits a sender at each moment. Causes exclude one another, are charged to one clock, and add up to the lifetime of the
-//! connection. The clock runs only on request, because it costs work on every ACK. This file reads the sender and changes nothing else.
+//! Cause that limits a sender at each moment. The causes are mutually exclusive, are charged to one clock, and add up
+//! to the lifetime of the connection. The clock runs only on request, because it costs work on every ACK. This file
+//! reads the sender and changes nothing else.
 //!
-//! The cause is determined when nothing more may be sent ([`Sender::poll`] returned none, or a paced train
-//! ended), and lasts until the next event. A wait for the retransmission timer is recognised only when the
-//! timer expires; it is then charged with the time since the last ACK or transmission.
+//! The cause is determined when nothing more may be sent ([`Sender::poll`] has returned `None`, or a paced
+//! train has ended), and lasts until the next event. A wait for the retransmission timer is recognised
+//! only when the timer expires; it is then charged with the time since the last ACK or transmission.
 //!
 //! The kernel's three stopwatches (`chrono.rs`) run in parallel. They overlap with recovery and distinguish fewer causes.
 
@@ -29,7 +30,7 @@ pub enum Hold {
     SendBuffer,
     /// cwnd is full.
     Window,
-    /// The next segment waits for its departure time.
+    /// The next segment is waiting for its departure time.
     Pacing,
     /// Losses are being repaired: states Recovery and Loss.
     Recovery,
@@ -40,12 +41,12 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// Names in tables, by index.
+    /// Names in the tables, by index.
     pub const NAMES: [&'static str; 9] =
         ["handshake", "application", "rwnd", "sndbuf", "cwnd", "pacing", "recovery", "timeout", "idle"];
 }
 
-/// Time spent by cause.
+/// Time spent under each cause.
 pub type Held = [Span; Hold::NAMES.len()];
 
 /// Stopwatch for each cause.
@@ -74,7 +75,7 @@ impl Limits {
         }
     }
 
-    /// Charge the wait since the last event, at `last`, to the retransmission timer, which has expired.
+    /// Charge the time since the last event, at `last`, to the retransmission timer, which has expired.
     pub fn timed_out(&mut self, now: Time, last: Time) {
         if self.over {
             return;
@@ -123,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// Time by cause so far, and the kernel's stopwatches; `None` if they are not recorded.
+    /// Time spent under each cause so far, and the kernel's stopwatches; `None` if they are not recorded.
     pub(crate) fn held(&self, now: Time) -> Option<(Held, Times)> {
         let limits = self.limits.as_deref()?;
         let at = if limits.over { limits.since } else { now };
@@ -149,7 +150,7 @@ impl Sender {
         let (unsent, full) = (self.unsent() > 0, self.lacks_room());
         let empty = !unsent && self.board.packets_out() == 0;
         let established = !self.stream.is_closed();
-        let limited = limited || self.usage.is_limited(&self.window); // in slow start half of the window suffices
+        let limited = limited || self.usage.is_limited(&self.window); // in slow start, using half of the window is enough
         let fills = full && !unsent && !limited && established && self.usage.last_sent() == now;
         let plain = self.queue.is_none();
         let Some(limits) = &mut self.limits else { return };
@@ -174,7 +175,7 @@ impl Sender {
     }
 
     /// Return the cause, whether the receiver's window stops the next segment regardless of the cause, and
-    /// whether cwnd does.
+    /// whether cwnd does so.
     fn hold(&self, now: Time) -> (Hold, bool, bool) {
         let unsent = self.unsent();
         let out = match self.config.limited_transmit || self.ca_state != CaState::Disorder {
@@ -208,7 +209,7 @@ impl Sender {
         } else if self.host_queue.is_some() {
             Hold::SendBuffer
         } else {
-            Hold::Window // limit of the first burst, or a probe of the path's MTU
+            Hold::Window // limit on the first burst, or a path MTU probe
         };
         (hold, by_receiver, limited)
     }
@@ -242,7 +243,7 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Set(usize),
-        /// The timer expired, with this offset from the last event.
+        /// The timer has expired, at this offset from the last event.
         Expired(u64),
         End,
     }

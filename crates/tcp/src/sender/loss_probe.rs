@@ -10,7 +10,7 @@ use super::intent::First;
 use super::timers::TimerKind;
 use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 
-/// State of the tail loss probe.
+/// Tail loss probe state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossProbe {
     /// TLP.end_seq: SND.NXT when the probe was sent; `None` if no probe is outstanding.
@@ -32,7 +32,7 @@ impl LossProbe {
     }
 
     /// Whether a DSACK that ends at `end` reports the probe. In that case the original of a retransmitted
-    /// probe had arrived.
+    /// probe has arrived.
     pub fn ends_at(&self, end: u64) -> bool {
         self.high_seq.is_some_and(|high| high.get() == end)
     }
@@ -123,7 +123,7 @@ impl Sender {
         if !self.loss_probe.again || w.dsack_tlp {
             self.loss_probe.end(); // the probe was new data, or the original had arrived
         } else if ack > high {
-            // The probe repaired a loss that was not detected otherwise: reduce once.
+            // The probe repaired a loss that nothing else detected: reduce once.
             if self.losses {
                 self.tell_repaired();
             }

@@ -17,7 +17,7 @@ use crate::scoreboard::{FIN, SACKED};
 const NARROWEST: u32 = 8;
 /// Linux `tcp_probe_interval`: time after which probing restarts.
 const AGAIN_AFTER: Span = Span::from_secs(600);
-/// Linux `tcp_mtu_probe_floor`, `tcp_min_snd_mss`: minimum payload and options, bytes.
+/// Linux `tcp_mtu_probe_floor`, `tcp_min_snd_mss`: minimum length of payload and options, bytes.
 const FLOOR: u32 = 48;
 /// Minimum cwnd for a probe, segments (Linux `tcp_mtu_probe`).
 const LEAST_CWND: u32 = 11;
@@ -33,11 +33,11 @@ struct Probe {
     end: u64,
 }
 
-/// State of the search (Linux `icsk_mtup`).
+/// Search state (Linux `icsk_mtup`).
 #[derive(Clone, Debug)]
 pub(super) struct MtuSearch {
     enabled: bool,
-    /// Bytes of IP and TCP headers, and of the options in each segment.
+    /// Length of the IP and TCP headers, and of the options in each segment, bytes.
     headers: u32,
     options: u32,
     base: u32,
@@ -53,7 +53,7 @@ pub(super) struct MtuSearch {
     max_window: u64,
     since: Time,
     probe: Option<Probe>,
-    /// A probe was already tried in this round of sending.
+    /// A probe has already been tried in this round of sending.
     tried: bool,
 }
 
@@ -121,8 +121,8 @@ pub(super) enum Attempt {
 
 impl Sender {
     /// Start the search after the handshake agreed on `smss` bytes of payload and `options` bytes of options.
-    /// Sets the initial segment size (Linux `tcp_mtup_init`). The passive end starts with small segments only
-    /// when the peer's window first grows.
+    /// Sets the initial segment size (Linux `tcp_mtup_init`). The passive end does not switch to small
+    /// segments until the peer's window first grows.
     #[cold]
     pub(super) fn begin_mtu_search(&mut self, now: Time, options: u32) {
         let Some(search) = &mut self.mtu_search else { return };
@@ -217,8 +217,9 @@ impl Sender {
         self.usage.window_changed(now);
     }
 
-    /// Check whether the segment believed lost is the probe, so that the path does not carry its size. Its data is sent
-    /// again in smaller segments, and cwnd is not reduced (Linux `tcp_mtup_probe_failed`). False: another segment is lost.
+    /// Check whether the segment believed lost is the probe, in which case the path does not carry its size. Its data
+    /// is sent again in smaller segments, and cwnd is not reduced (Linux `tcp_mtup_probe_failed`). Returns false if
+    /// another segment is lost.
     #[cold]
     pub(super) fn mtu_probe_failed(&mut self, now: Time) -> bool {
         let una = self.snd_una;
@@ -233,8 +234,8 @@ impl Sender {
         true
     }
 
-    /// Prepare segment `n` for retransmission. The probe can no longer show anything, and a segment larger
-    /// than a full one is split (Linux `__tcp_retransmit_skb`). Returns the number of the first piece.
+    /// Prepare segment `n` for retransmission. Any probe in flight is abandoned, and a segment larger than
+    /// a full one is split (Linux `__tcp_retransmit_skb`). Returns the number of the first piece.
     #[cold]
     pub(super) fn end_mtu_probe(&mut self, n: u64) -> u64 {
         if let Some(search) = &mut self.mtu_search {
@@ -248,8 +249,8 @@ impl Sender {
         self.board.at_or_after(s.start().max(self.snd_una), self.smss)
     }
 
-    /// Process a timeout. After several in a row segments shrink, because the path may be a black hole for
-    /// larger ones (Linux `tcp_mtu_probing`).
+    /// Process a timeout. After several in a row, segments shrink, because the path may be a black hole
+    /// for larger ones (Linux `tcp_mtu_probing`).
     #[cold]
     pub(super) fn doubt_path(&mut self, now: Time) {
         if !self.waited_for(now, DOUBTFUL) {
@@ -267,7 +268,7 @@ impl Sender {
         self.cut_segments();
     }
 
-    /// Record the path MTU reported by a router. Returns the payload of a segment that fits.
+    /// Record the path MTU reported by a router. Returns the largest payload that fits into it.
     pub(super) fn learn_path(&mut self, smss: u32) -> u32 {
         let Some(search) = &mut self.mtu_search else { return smss };
         search.path = search.path.min(search.packet(smss));

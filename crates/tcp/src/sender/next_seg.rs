@@ -13,9 +13,9 @@ use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 pub(super) struct NextSeg {
     /// Every segment below this number is either not marked lost or already retransmitted (Linux `retransmit_skb_hint`).
     hint: u64,
-    /// HighRxt: every segment below this number was retransmitted or need not be.
+    /// HighRxt: every segment below this number has been retransmitted or does not need retransmission.
     high_rxt: u64,
-    /// A rescue retransmission was sent in this recovery.
+    /// A rescue retransmission has been sent in this recovery.
     rescued: bool,
     /// RescueRxt: a rescue is allowed only once the head has passed this number.
     rescue_rxt: u64,
@@ -33,7 +33,7 @@ impl NextSeg {
         self.hint = self.hint.min(n);
     }
 
-    /// Record that no segment below `next` is believed lost.
+    /// Record that no segment below `next` is still to be retransmitted.
     pub fn none_lost(&mut self, next: u64) {
         self.hint = next;
     }
@@ -62,7 +62,8 @@ impl Sender {
             });
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        // A started packet is sent whole, even if the head was retransmitted without being marked lost.
+        // A packet that has been started is sent completely, even if the head was retransmitted without being marked
+        // lost.
         let all_sent = all_sent && !self.continues();
         if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.device == Takes::Nothing {
             return None;

@@ -1,6 +1,7 @@
-//! Pacing: a segment may be sent once the previous one has taken its time at the pacing rate (Linux
-//! `tcp_pacing_check`, `tcp_update_skb_after_send`, `tcp_update_pacing_rate`). The rate is the controller's
-//! (`Window::pacing_rate`), else cwnd per srtt times 200 % while cwnd is below half of ssthresh, and 120 % above.
+//! Pacing: a segment may be sent once the transmission time of the previous one at the pacing rate has passed
+//! (Linux `tcp_pacing_check`, `tcp_update_skb_after_send`, `tcp_update_pacing_rate`). The rate is the
+//! controller's (`Window::pacing_rate`), else cwnd per srtt times 200 % while cwnd is below half of ssthresh, and
+//! 120 % above.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -19,7 +20,7 @@ use crate::config::{Config, Pacing, RtoStyle};
 
 /// Segments sent unpaced at the start of a connection (Linux, after the original `fq`).
 const EXEMPT: u64 = 10;
-/// Rate that means no limit.
+/// Rate value that stands for "no limit".
 const UNLIMITED: u64 = Window::UNPACED;
 
 /// The pacing clock of one sender.
@@ -35,7 +36,7 @@ pub(super) struct Pacer {
     set: bool,
     /// Policy of the host for segments sent late; `None`: that of the kernel on a host that is never late.
     host: Option<HostPacing>,
-    /// Scheduled departure time of the waiting segment; NEVER if none waits or it was not late.
+    /// Scheduled departure time of the waiting segment; NEVER if none is waiting or it was not late.
     waits: Time,
 }
 
@@ -86,7 +87,8 @@ impl Pacer {
         if !self.paces() || exempt || self.rate == UNLIMITED || self.rate == 0 {
             return;
         }
-        // A segment sent late is credited with up to half of its own time.
+        // A segment sent late brings the next departure forward by its delay, but at most by half of its own time at
+        // the pacing rate.
         let wait = (len as u64 * 1_000_000_000).checked_div(self.rate).unwrap_or(0);
         if let (Some(host), true) = (self.host, self.waits == prior) {
             // the segment waited for its departure time, and the host delayed it further
@@ -158,7 +160,7 @@ impl Sender {
     #[inline]
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
-            // rate of full segments (Linux `mss_cache`), whatever bytes are reserved for options
+            // rate of full segments (Linux `mss_cache`), regardless of the bytes reserved for options
             pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
         }
     }
@@ -185,7 +187,7 @@ impl Sender {
         self.pacer.as_ref().is_some_and(|p| p.paces())
     }
 
-    /// Time from the current ACK to the next departure.
+    /// Time between the current ACK and the next departure.
     #[inline]
     pub(super) fn departs_in(&self) -> Span {
         self.pacer.as_ref().map_or(Span::ZERO, |p| p.next.since(self.heard.0))
@@ -216,7 +218,8 @@ impl Sender {
         self.push_on();
     }
 
-    /// Delay until the last segment really leaves the host, in whole ticks: timers start then (Linux `tcp_pacing_delay`).
+    /// Time until the last segment actually leaves the host, in whole ticks: timers start then (Linux
+    /// `tcp_pacing_delay`).
     #[inline]
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
         match &self.pacer {
@@ -277,7 +280,8 @@ mod tests {
         }
         p.sent(now, 1000, 10);
         assert_eq!(p.holds(now), Some(now + Span::from_ms(1)));
-        // a departure 400 us late makes up all of the delay, one 10 ms late only half of its own time
+        // after a departure 400 us late, the next one makes up all of the delay; after one 10 ms late, only half of a
+        // segment's time
         p.sent(now + Span::from_us(1_400), 1000, 11);
         assert_eq!(p.holds(now), Some(now + Span::from_us(2_000)));
         p.sent(now + Span::from_ms(12), 1000, 12);
@@ -324,7 +328,7 @@ mod tests {
             let now = p.next.max(Time(1_000_000_000));
             p.sent(now, 1000, n);
         }
-        // the first one may be credited with half of its time, since no segment was late
+        // the first segment counts as late, so all later ones are half an interval early
         let spread = p.next.since(Time(1_000_000_000));
         assert_eq!(spread, Span::from_us(95_000));
         p.update(&window(20, Window::INFINITE), 1000, 10, Span::from_ms(100));

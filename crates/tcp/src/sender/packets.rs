@@ -1,6 +1,6 @@
-//! Packets of several segments (TSO): number of segments in one packet for the device, deferral of a packet,
-//! and PSH. Used only if a scenario asks for packets; otherwise each segment is sent by itself. (Linux
-//! `tcp_write_xmit`, `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
+//! Multi-segment packets (TSO): number of segments per device packet, deferral of packets, and PSH. Used
+//! only if a scenario asks for packets; otherwise each segment is sent by itself. (Linux `tcp_write_xmit`,
+//! `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -11,7 +11,7 @@ use super::Sender;
 use crate::config::Tso;
 use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};
 
-/// Linux `sk_gso_max_size`, bytes: 64 KiB less the headers.
+/// Linux `sk_gso_max_size`, bytes: 64 KiB minus the headers.
 const MAX_PACKET: u64 = 65_536 - 321;
 /// Linux `tcp_tso_rtt_log`: every 512 us of minimum RTT halve the bytes that a packet may carry beyond one millisecond's worth.
 const RTT_LOG: u32 = 9;
@@ -112,9 +112,9 @@ impl Sender {
         n
     }
 
-    /// Process an ACK that ends within the head. If the head lies in a packet of several segments, the
-    /// acknowledged part is cut off at once; a segment alone in its packet stays whole until it is retransmitted
-    /// (Linux `tcp_tso_acked`, `__tcp_retransmit_skb`). `popped`: the ACK also covers segments before the head.
+    /// Process an ACK that ends within the head. If the head lies in a multi-segment packet, the acknowledged
+    /// part is cut off at once; a segment alone in its packet stays whole until it is retransmitted (Linux
+    /// `tcp_tso_acked`, `__tcp_retransmit_skb`). `popped`: the ACK also covers segments before the head.
     #[cold]
     pub(super) fn on_ack_within(&mut self, popped: bool) {
         let (Some(queue), Some(head)) = (&self.queue, self.board.head()) else { return };
@@ -124,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// Cut the acknowledged part off segment `n`, so that it is not retransmitted.
+    /// Cut off the acknowledged part of segment `n`, so that it is not retransmitted.
     pub(super) fn trim(&mut self, n: u64) {
         if self.board.packets_out() > 0 && self.board.get(n).start() < self.snd_una {
             self.board.trim(n, self.snd_una);
@@ -135,7 +135,8 @@ impl Sender {
         self.config.buffers.and_then(|buffers| buffers.tso)
     }
 
-    /// Number of segments that cwnd allows for one packet, such that at least two packets are in flight (Linux `tcp_cwnd_test`).
+    /// Number of segments that cwnd allows for one packet, so that at least two packets are in flight (Linux
+    /// `tcp_cwnd_test`).
     fn quota(&self) -> u64 {
         let cwnd = self.window.cwnd;
         (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.pipe())).max(1) as u64
@@ -155,8 +156,8 @@ impl Sender {
         (bytes / self.smss as u64).max(least as u64)
     }
 
-    /// Whether a packet of `ready` bytes waits for an ACK that will soon allow a larger one. `last`: no data
-    /// is queued after it; `complete`: it cannot grow.
+    /// Whether a packet of `ready` bytes should wait for an ACK that will soon allow a larger one. `last`:
+    /// no data is queued after it; `complete`: it cannot grow.
     fn defers(&mut self, now: Time, ready: u64, last: bool, complete: bool) -> bool {
         // Linux requires more than 1 ms. On a real host the ACK expected after exactly 1 ms is later by the
         // host's processing time.

@@ -1,6 +1,6 @@
 //! Reduction of the path MTU as reported by a router (RFC 1191, ICMP "fragmentation needed"). Larger segments
-//! in flight are lost. They are retransmitted immediately as smaller ones, without a reduction of the window,
-//! because the network is not congested (Linux `tcp_v4_mtu_reduced`, `tcp_simple_retransmit`).
+//! in flight have been lost. They are retransmitted immediately as smaller ones, without a reduction of the
+//! window, because the network is not congested (Linux `tcp_v4_mtu_reduced`, `tcp_simple_retransmit`).
 //!
 //! Differs: Linux splits a segment when it is retransmitted, while all are split at once here, so
 //! `packets_out` grows earlier. Stamps of the delivery rate stay with the segment numbers, not with the data.

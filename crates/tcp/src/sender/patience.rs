@@ -1,6 +1,7 @@
-//! Conditions for giving up a connection: the time that a number of retransmissions would take if each RTO were the minimum
-//! RTO doubled (Linux `retransmits_timed_out`, `tcp_model_timeout`), TCP_USER_TIMEOUT (RFC 5482), or a number of unanswered
-//! window probes. Also the response to a device that refuses packets: a refused packet counts as not sent and is retried soon.
+//! Conditions for giving up a connection: the time that a number of retransmissions would take if the RTO started at
+//! its minimum and doubled each time (Linux `retransmits_timed_out`, `tcp_model_timeout`), TCP_USER_TIMEOUT (RFC 5482),
+//! or a number of unanswered window probes. Also the response to a device that refuses packets: a refused packet counts
+//! as not sent and is retried soon.
 
 use ackclock_core::{Span, Time};
 
@@ -14,12 +15,12 @@ const REFUSED_INTERVAL: Span = Span::from_ms(500);
 /// Maximum number of retransmissions to a possibly live peer after the application has exited (Linux `tcp_orphan_retries`).
 const ORPHAN_RETRIES: u32 = 8;
 
-/// State that decides when the connection is given up.
+/// State that determines when the connection is given up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
     /// TCP_USER_TIMEOUT; zero: none.
     user_timeout: Span,
-    /// The application closed the socket.
+    /// The application has closed the socket.
     orphan: bool,
     /// Packets that the device accepts.
     pub device: Takes,
@@ -30,7 +31,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Remainder of the user timeout after `waited`, at least `least`; `None` without a user timeout.
+    /// Rest of the user timeout after `waited`, at least `least`; `None` without a user timeout.
     pub fn left(&self, waited: Span, least: Span) -> Option<Span> {
         (self.user_timeout > Span::ZERO)
             .then(|| Span(self.user_timeout.0.saturating_sub(waited.0)).max(least))
@@ -43,7 +44,7 @@ impl Patience {
 }
 
 impl Sender {
-    /// Set TCP_USER_TIMEOUT. Zero: the host's number of retransmissions decides.
+    /// Set TCP_USER_TIMEOUT. Zero: the host's retransmission limit applies.
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.patience.user_timeout = timeout;
     }
@@ -76,7 +77,8 @@ impl Sender {
         }
     }
 
-    /// Whether `retries` retransmissions were unsuccessful, judged by the time that they take (Linux `retransmits_timed_out`).
+    /// Whether `retries` retransmissions have failed, judged by the time that they would take (Linux
+    /// `retransmits_timed_out`).
     pub(super) fn waited_for(&self, now: Time, retries: u32) -> bool {
         self.waited(now, retries, self.time_of(retries))
     }
@@ -89,7 +91,7 @@ impl Sender {
         Span::from_ms(self.ts(now).wrapping_sub(since) as u64) >= enough
     }
 
-    /// Time that `retries` retransmissions take, starting from the minimum RTO.
+    /// Time taken by `retries` retransmissions, starting from the minimum RTO.
     fn time_of(&self, retries: u32) -> Span {
         let (base, most) = (self.config.min_rto, self.config.max_rto);
         let doublings = (most.0 / base.0.max(1)).max(1).ilog2();
@@ -97,7 +99,7 @@ impl Sender {
         doubled + most * retries.saturating_sub(doublings) as u64
     }
 
-    /// Limit the next RTO to the remainder of the user timeout (Linux `tcp_clamp_rto_to_user_timeout`).
+    /// Limit the next RTO to what remains of the user timeout (Linux `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn clamp_rto(&self, now: Time, rto: Span) -> Span {
         let Some(since) = self.undo.since() else { return rto };
         let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);

@@ -1,4 +1,4 @@
-//! Receive window of the peer: ACKs that may change it, and mechanisms that depend on it.
+//! The peer's receive window: which ACKs may change it, and what depends on it.
 
 use ackclock_core::Segment;
 
@@ -39,8 +39,8 @@ impl Sender {
         }
     }
 
-    /// Process the window of an ACK. True if the ACK is no duplicate: in Linux because it may update the
-    /// window, in RFC 5681 §2 because the window differs.
+    /// Process the window in an ACK. True if the ACK is not a duplicate: in Linux because it may update
+    /// the window, in RFC 5681 §2 because the window differs.
     #[inline(always)]
     pub(super) fn hear_window(&mut self, seg: &Segment) -> bool {
         if !self.hears_window(seg) {
@@ -52,13 +52,13 @@ impl Sender {
         !same || self.config.rto_style == RtoStyle::Linux
     }
 
-    /// Record the peer's window, last announced at `wl1`, while nothing was sent.
+    /// Record the peer's window, last updated at `wl1`, before anything has been sent.
     pub(crate) fn offered(&mut self, wnd: u32, wl1: u64) {
         self.snd_wl1 = wl1;
         self.take_window(wnd);
     }
 
-    /// Set the window on the peer's SYN.
+    /// Set the window from the peer's SYN.
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
         if let Some(queue) = &mut self.queue {
@@ -67,8 +67,8 @@ impl Sender {
     }
 }
 
-/// Limit on the segment size for a peer whose window was never large (Linux `tcp_bound_to_half_wnd`): at most
-/// half of the largest window, so that two segments can be in flight.
+/// Limit on the segment size for a peer whose window has never been large (Linux `tcp_bound_to_half_wnd`): at
+/// most half of the largest window, so that two segments can be in flight.
 #[derive(Clone, Debug)]
 pub(super) struct HalfWindow {
     /// Payload of a segment without this limit, and bytes of options.

@@ -13,11 +13,11 @@ use crate::config::{Config, MtuProbing};
 pub(crate) struct Reasons(u8);
 
 impl Reasons {
-    /// Data is sent from buffers, in packets of several segments.
+    /// Data is sent from buffers, in multi-segment packets.
     pub const BUFFERS: Reasons = Reasons(1);
     /// Each segment is recorded in the trace.
     pub const TRACED: Reasons = Reasons(1 << 1);
-    /// The segment size may change: the path's MTU is probed, or the peer's window was small.
+    /// The segment size may change: the path MTU is being probed, or the peer's window was small.
     pub const MTU_SEARCH: Reasons = Reasons(1 << 2);
     /// A setting forbids trains: the first burst has its own limit, or TCP_INFO's counters are recorded.
     pub const SETTINGS: Reasons = Reasons(1 << 3);

@@ -1,7 +1,8 @@
-//! Placement of PSH. Linux marks buffers of its send queue, not segments (`tcp_sendmsg_locked`, `tcp_mark_push`, `forced_push`).
-//! A buffer contains as many segments as one packet of the device, or one segment without TSO. The last buffer of each write is
-//! marked, and a full one whenever half the largest window was queued since the last mark. If the front of a buffer is cut off,
-//! the tail keeps the mark, so the mark is a position in the stream. Optional: most simulations do not need it.
+//! Placement of PSH. Linux marks buffers of its send queue, not segments (`tcp_sendmsg_locked`, `tcp_mark_push`,
+//! `forced_push`). A buffer contains as many segments as one packet of the device, or one segment without TSO. The last
+//! buffer of each write is marked, and a full one whenever more than half of the largest window has been queued since
+//! the last mark. If the front of a buffer is cut off, the tail keeps the mark, so the mark is a position in the
+//! stream. Optional: most simulations do not need it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use super::writer::Writer;
 use crate::config::Buffers;
 use crate::ticks::Ticks;
 
-/// Linux `sk_gso_max_size`, bytes: 64 KiB less the headers.
+/// Linux `sk_gso_max_size`, bytes: 64 KiB minus the headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
 
 /// Result of one step of a write call.
@@ -59,7 +60,8 @@ pub(super) struct SendQueue {
     single: bool,
     /// End offsets of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
-    /// Data by the time of its last transmission: end offset of each part, and the exact time, not rounded to microseconds.
+    /// Last transmission times: end offset of each part of the data, and the exact time, not rounded to
+    /// microseconds.
     left: VecDeque<(u64, Time)>,
 }
 
@@ -95,8 +97,9 @@ impl SendQueue {
         self.max_window = self.max_window.max(window);
     }
 
-    /// Perform one step of a write call: append up to `left` bytes to the last buffer, or to a new one if memory is `free`. `None`: a new
-    /// buffer is needed and memory is not free. `first`: nothing was copied earlier in this call, and a mark on the last buffer is removed.
+    /// Perform one step of a write call: append up to `left` bytes to the last buffer, or to a new one if memory is
+    /// `free`. `None`: a new buffer is needed and memory is not free. `first`: nothing has been copied in this call
+    /// yet, and a mark on the last buffer is removed.
     pub fn fill(&mut self, at: u64, left: u64, sent: Sent, free: bool, first: bool) -> Option<Filled> {
         while self.buffers.front().is_some_and(|b| b.end <= sent.una) {
             self.buffers.pop_front();
@@ -126,7 +129,7 @@ impl SendQueue {
         Some(Filled { bytes, full: bytes == room, opened })
     }
 
-    /// Write up to `end` at once, for an application that writes without end.
+    /// Write everything up to `end` at once, for an application that writes without end.
     pub fn fill_endlessly(&mut self, end: u64) {
         self.buffers.push_back(Buffer { end, push: false, record: false });
     }
@@ -139,7 +142,7 @@ impl SendQueue {
         }
     }
 
-    /// Whether more than half of the largest window was written since the last mark (Linux `forced_push`).
+    /// Whether more than half of the largest window has been written since the last mark (Linux `forced_push`).
     pub fn forces_push(&self, written: u64) -> bool {
         written > self.pushed + self.max_window / 2
     }
@@ -228,7 +231,7 @@ impl SendQueue {
         self.left.range_mut(from..).take_while(|left| left.0 <= end).for_each(|left| left.1 = now);
     }
 
-    /// Time of the last transmission of the byte at `start`; `None` if it was not sent.
+    /// Time of the last transmission of the byte at `start`; `None` if it has not been sent.
     pub fn left_at(&self, start: u64) -> Option<Time> {
         self.left.iter().find(|left| left.0 > start).map(|left| left.1)
     }
@@ -296,7 +299,7 @@ mod tests {
         q
     }
 
-    /// Perform a write call as the writer does, with nothing sent in between.
+    /// Perform a write call as the writer does, without sending anything in between.
     fn write(q: &mut SendQueue, at: u64, bytes: u64, nxt: u64) {
         let (mut at, end) = (at, at + bytes);
         let mut first = true;

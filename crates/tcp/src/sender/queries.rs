@@ -8,7 +8,7 @@ impl Sender {
         self.sack
     }
 
-    /// Whether our FIN was acknowledged.
+    /// Whether our FIN has been acknowledged.
     pub fn fin_acked(&self) -> bool {
         self.stream.fin_sent() && self.board.packets_out() == 0
     }

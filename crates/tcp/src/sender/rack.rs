@@ -18,7 +18,7 @@ pub(super) struct Rack {
     end_seq: u64,
     /// RACK.rtt of that segment.
     rtt: Span,
-    /// A newer segment was delivered since losses were last checked.
+    /// A newer segment has been delivered since losses were last checked.
     advanced: bool,
     /// RACK.reordering_seen.
     reord_seen: bool,
@@ -26,7 +26,7 @@ pub(super) struct Rack {
     reo_wnd_mult: u32,
     /// RACK.reo_wnd_persist.
     reo_wnd_persist: u8,
-    /// A DSACK arrived in this round trip.
+    /// A DSACK has arrived in this round trip.
     dsack_seen: bool,
     /// `delivered` when the multiplier last changed; marks the start of the round trip.
     last_delivered: u64,
@@ -65,7 +65,7 @@ impl Rack {
         }
     }
 
-    /// Whether a newer segment was delivered since the last call.
+    /// Whether a newer segment has been delivered since the last call.
     #[inline]
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.advanced)
@@ -81,17 +81,17 @@ impl Rack {
         self.rtt
     }
 
-    /// Step 3: record that the network reorders.
+    /// Step 3: record that the network reorders packets.
     pub fn saw_reordering(&mut self) {
         self.reord_seen = true;
     }
 
-    /// Process a DSACK. It is ignored as long as no reordering was seen.
+    /// Process a DSACK. It is ignored until reordering has been seen.
     pub fn saw_dsack(&mut self) {
         self.dsack_seen |= self.reord_seen;
     }
 
-    /// Record that a recovery ended without undo.
+    /// Record that a recovery has ended without an undo.
     pub fn recovery_ended(&mut self) {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
     }
@@ -157,7 +157,7 @@ impl Sender {
     }
 
     /// Step 4: RACK.reo_wnd (Linux `tcp_rack_reo_wnd`). Zero in recovery or from DupThresh SACKs on, unless
-    /// reordering was seen; otherwise a multiple of a quarter of the minimum RTT, at most srtt.
+    /// reordering has been seen; otherwise a multiple of a quarter of the minimum RTT, at most srtt.
     pub(super) fn reo_wnd(&self) -> Span {
         let at_dupthresh = self.board.sacked_out >= self.dupthresh.degree();
         if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {

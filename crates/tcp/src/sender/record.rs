@@ -1,5 +1,5 @@
-//! One record of the sender's trace, in groups of fields, and the code that fills it in. A column of the
-//! trace is a field here and a line of the table (`acks` in `ackclock_sim`'s `report/output.rs`).
+//! One record of the sender's trace, in groups of fields, and the code that fills it in. Each trace
+//! column is a field here and a line of the table (`acks` in `ackclock_sim`'s `report/output.rs`).
 //!
 //! Fields are those that users of `tcp_probe` and its successors asked for: values before *and* after the
 //! ACK, the real ssthresh, the congestion state, the recovery rule's own variables. Units are in the names;
@@ -27,7 +27,7 @@ pub struct Record {
     pub timers: Timers,
 }
 
-// The size is part of the estimate of a run's memory.
+// The estimate of a run's memory includes this size.
 const _: () = assert!(size_of::<Record>() == 232);
 
 /// Time, owner and kind of the event.
@@ -39,17 +39,17 @@ pub struct Occasion {
     pub flow: FlowId,
     /// Whether the record was taken at the responder of the connection, not at its initiator.
     pub responder: bool,
-    /// Kind of the event.
+    /// Event kind.
     pub kind: Event,
     /// Congestion state after the event.
     pub ca_state: CaState,
     /// ACK number, or first offset sent.
     pub seq: u64,
-    /// Bytes sent (transmissions), or bytes newly acknowledged cumulatively (ACKs).
+    /// Bytes sent (transmissions), or newly acknowledged by the cumulative ACK (ACKs).
     pub len: u32,
     /// Ordinal of the data segment sent; for ACKs, of the segment at snd_una.
     pub seg_no: u32,
-    /// Transmission number of the segment sent (0 the original).
+    /// Transmission number of the segment sent (0 for the original).
     pub rexmit: u8,
 }
 

@@ -7,8 +7,8 @@ use super::send_buffer::SendBuffer;
 use super::Sender;
 
 impl Sender {
-    /// Whether settings and handshake fully determine the sender: nothing else was set or written, and no
-    /// trace was requested.
+    /// Whether settings and handshake fully determine the sender: nothing else has been set or written,
+    /// and no trace has been requested.
     pub(crate) fn is_untouched(&self) -> bool {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
         let parts = parts || self.half_window.is_some();

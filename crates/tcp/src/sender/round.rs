@@ -1,6 +1,6 @@
-//! State of one round of sending from buffers: offsets of the sender, and treatment of small segments.
+//! State of one round of sending from buffers: sender offsets, and treatment of small segments.
 
-/// Offsets of the sender, and its segment size.
+/// Sender offsets and segment size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub una: u64,
@@ -20,6 +20,6 @@ pub(super) enum Round {
     Corked,
     /// Only one packet is sent (Linux `tcp_push_one`).
     One,
-    /// The packet of `One` was sent; no other follows.
+    /// The packet of `One` has been sent; no other follows.
     Over,
 }

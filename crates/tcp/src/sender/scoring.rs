@@ -109,7 +109,7 @@ impl Sender {
         })
     }
 
-    /// Process a DSACK. Return whether it is accepted.
+    /// Process a DSACK. Returns whether it is accepted.
     pub(super) fn on_dsack(
         &mut self,
         (start, end): (u64, u64),
@@ -272,8 +272,8 @@ impl Sender {
             }
             if !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
-                // How many of the covered segments were retransmitted is unknown (RFC 5682 §2.1 requires ACKs
-                // of data never retransmitted).
+                // The number of covered segments that were retransmitted is unknown (RFC 5682 §2.1 requires
+                // ACKs of data never retransmitted).
                 w.orig_sack_acked &= !w.retrans_data_acked;
             } else if let Some((n, start)) = reord {
                 // Linux since 4.16 (memory) also lets the rest of a partly acknowledged segment fill a hole, measured from the start of the segment.

@@ -33,19 +33,20 @@ pub(super) struct SendBuffer {
     suspended: bool,
     /// Memory may have been freed: check whether the writer can wake.
     check: bool,
-    /// Segments were sent since the last check; they free no memory but may let the buffer grow.
+    /// Segments have been sent since the last check. This frees no memory but may let the buffer grow.
     sent: bool,
-    /// A segment was sent with cwnd not full: the buffer may grow.
+    /// A segment was sent while cwnd was not full: the buffer may grow.
     grows: bool,
     /// Number and payload of the segments for which the limit was last raised.
     expanded: (u32, u32),
-    /// The application closes the connection after the last write, once all sendable data was sent: the close call follows the write call.
+    /// The application closes the connection after the last write, once everything that can be sent has been sent: the
+    /// close call follows the write call.
     closes: bool,
     /// End offsets of segments with PSH, not yet acknowledged, ascending.
     marks: VecDeque<u64>,
-    /// Number of marks at the end of `marks` whose segments are not sent yet.
+    /// Number of marks at the end of `marks` whose segments have not been sent yet.
     unsent: usize,
-    /// First mark whose segment is not sent yet; `u64::MAX` if there is none.
+    /// First mark whose segment has not been sent yet; `u64::MAX` if there is none.
     next_mark: u64,
     /// Offset after the last mark.
     pushed: u64,
@@ -117,7 +118,7 @@ impl SendBuffer {
         self.marks.binary_search(&end).is_ok()
     }
 
-    /// Whether the writer has work to do after everything sendable was sent.
+    /// Whether the writer has work to do once everything that can be sent has been sent.
     #[inline]
     pub fn is_due(&self) -> bool {
         match self.left {
@@ -132,14 +133,15 @@ impl SendBuffer {
         self.check = true;
     }
 
-    /// Record that segments were sent. `pipe`: segments in flight with the first of them (Linux `tcp_event_new_data_sent`).
+    /// Record that segments have been sent. `pipe`: segments in flight with the first of them (Linux
+    /// `tcp_event_new_data_sent`).
     #[inline]
     pub fn sent(&mut self, pipe: u32, cwnd: u32) {
         self.sent = true;
         self.grows |= pipe < cwnd;
     }
 
-    /// Raise the buffer's limit to `wanted` bytes, within its maximum.
+    /// Raise the buffer limit to `wanted` bytes, but not above its maximum.
     #[cold]
     fn expand(&mut self, wanted: u64) {
         self.limit.bytes = self.limit.bytes.max(wanted.min(self.limit.most));
@@ -210,7 +212,7 @@ impl Sender {
         }
     }
 
-    /// Memory of sent and unsent buffers, bytes (Linux `sk_wmem_queued`).
+    /// Memory used by sent and unsent buffers, bytes (Linux `sk_wmem_queued`).
     #[inline]
     fn buffered(&self) -> u64 {
         let unsent = self.unsent().div_ceil(self.smss as u64);
@@ -218,7 +220,7 @@ impl Sender {
             + self.config.buffer_overhead as u64 * (self.board.buffers() as u64 + unsent)
     }
 
-    /// Let the writer continue after everything sendable was sent. Returns true if it added data to send.
+    /// Let the writer continue once everything that can be sent has been sent. Returns true if it added data to send.
     #[inline]
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
         let filled = self.board.pipe() >= self.window.cwnd;
@@ -258,7 +260,7 @@ impl Sender {
             || self.rates.is_some()
             || self.mss_cache > self.smss; // the payload is reduced by options, which may change
 
-        // A window that was unused for long may shrink with the next segment.
+        // A window that has long been unused may shrink when the next segment is sent.
         let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());
         if looks || shrinks || !self.intent.is_nothing() {
             return 0;
@@ -283,7 +285,7 @@ impl Sender {
         self.timer.take_turn(now);
     }
 
-    /// Run the writer after all packets of this instant were processed.
+    /// Run the writer after all packets of this instant have been processed.
     #[cold]
     pub(super) fn on_turn(&mut self) {
         self.timer.take_turn(Time::NEVER);
@@ -349,7 +351,7 @@ impl Sender {
         if buffer.call == 0 {
             (buffer.call, buffer.copied) = (buffer.left.min(WRITE), false);
         }
-        // The last buffer takes more bytes if it is neither full nor sent.
+        // More bytes go into the last buffer if it is neither full nor sent.
         let mut room = match (end - snd_nxt.min(end)) % smss {
             0 => 0,
             tail => smss - tail,
@@ -411,7 +413,7 @@ impl Sender {
     }
 
     /// Raise the limit to twice the memory of cwnd, or more if the controller requests it (Linux
-    /// `tcp_sndbuf_expand`). Returns whether it was recomputed.
+    /// `tcp_sndbuf_expand`). Returns whether the limit was recomputed.
     #[inline]
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);
@@ -428,7 +430,7 @@ impl Sender {
         true
     }
 
-    /// Size of the buffer in units of cwnd (Linux `sndbuf_expand`).
+    /// Buffer size in units of cwnd (Linux `sndbuf_expand`).
     #[inline]
     pub(super) fn buffer_factor(&self) -> u64 {
         match self.config.controller.needs().buffer_windows {

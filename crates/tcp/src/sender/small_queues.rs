@@ -32,7 +32,7 @@ pub(super) struct HostQueue {
     full: bool,
     /// Packets refused by the full queue since the last call of `take_refused`.
     refused: u32,
-    /// Limit of `charged`, bytes (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the length of the queue.
+    /// Limit on `charged`, bytes (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the length of the queue.
     most: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Sender {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
 
-    /// Charge a packet with `payload` bytes that entered the host's queue.
+    /// Charge a packet with `payload` bytes that has entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         let truesize = self.truesize(payload);
         if let Some(queue) = &mut self.host_queue {
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// Release the charge of a packet that left the host's queue. Returns whether the sender was throttled.
+    /// Release the charge of a packet that has left the host's queue. Returns whether the sender was throttled.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         let truesize = self.truesize(payload);
         let Some(queue) = &mut self.host_queue else { return false };
@@ -163,7 +163,7 @@ impl Sender {
         }
     }
 
-    /// Memory of a packet, bytes (Linux `truesize`); a packet without data counts as zero.
+    /// Memory used by a packet, bytes (Linux `truesize`); a packet without data counts as zero.
     fn truesize(&self, payload: u32) -> u64 {
         match payload {
             0 => 0,

@@ -1,4 +1,4 @@
-//! End of the first slow start: its time, reason and window, and the losses until two round trips later.
+//! End of the first slow start: time, reason, window, and losses until two round trips later.
 //!
 //! An end that is undone as spurious does not count: ssthresh is arbitrarily high again, and slow start continues.
 

@@ -24,7 +24,7 @@ use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 use crate::stats::SlowStartEnd;
 
-/// Minimum time that a receiver is given to acknowledge data that it has SACKed.
+/// Minimum time allowed for a receiver to acknowledge data that it has SACKed.
 const LEAST_RENEGING_WAIT: Span = Span::from_ms(10);
 
 impl Sender {
@@ -232,7 +232,7 @@ impl Sender {
         }
         self.cc.on_state(&mut self.window, state, now);
         // A recovery rule may set cwnd to zero during a reduction (CRB of RFC 6937), because later deliveries raise
-        // it again. In other states nothing would.
+        // it again. In other states nothing would raise it.
         if !matches!(state, CaState::Recovery | CaState::Cwr) {
             self.window.cwnd = self.window.cwnd.max(1);
         }
@@ -267,7 +267,7 @@ impl Sender {
         self.board.retrans_out > 0 || self.board.head().is_some_and(|h| h.is(EVER_RETRANS))
     }
 
-    /// ssthresh to be remembered for an undo (Linux `tcp_current_ssthresh`).
+    /// ssthresh to remember for an undo (Linux `tcp_current_ssthresh`).
     pub(super) fn current_ssthresh(&self) -> u32 {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             return self.window.ssthresh;

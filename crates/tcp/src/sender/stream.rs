@@ -1,4 +1,4 @@
-//! Data written by the application, the FIN after it, and small segments that may have to wait. With send
+//! Data written by the application, the FIN after it, and which small segments have to wait. With send
 //! buffers, a write continues in `writer.rs`.
 
 use ackclock_core::Time;
@@ -12,7 +12,7 @@ pub struct Stream {
     written: u64,
     fin_wanted: bool,
     fin_sent: bool,
-    /// Offset after the last segment sent that was not full (SND.SML in Minshall's draft; Linux `snd_sml`).
+    /// Offset after the last partial segment sent (SND.SML in Minshall's draft; Linux `snd_sml`).
     small_end: u64,
     nodelay: bool,
     cork: bool,
@@ -58,7 +58,7 @@ impl Stream {
         self.fin_wanted
     }
 
-    /// Whether the FIN was sent.
+    /// Whether the FIN has been sent.
     #[inline]
     pub fn fin_sent(&self) -> bool {
         self.fin_sent
@@ -70,19 +70,19 @@ impl Stream {
         self.fin_wanted && !self.fin_sent
     }
 
-    /// Whether data or a FIN is left to send from `nxt` on.
+    /// Whether there is data or a FIN left to send from `nxt` on.
     #[inline]
     pub fn has_new(&self, nxt: u64) -> bool {
         nxt < self.end() || self.fin_due()
     }
 
-    /// Bytes written from offset `nxt` on.
+    /// Number of bytes written beyond offset `nxt`.
     #[inline]
     pub fn from(&self, nxt: u64) -> u64 {
         self.end().saturating_sub(nxt)
     }
 
-    /// Record that a segment up to `nxt` was sent; `small`: it was not full.
+    /// Record that a segment ending at `nxt` has been sent; `small`: it was not full.
     #[inline]
     pub fn sent(&mut self, nxt: u64, small: bool, fin: bool) {
         self.fin_sent |= fin;
@@ -120,7 +120,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Set TCP_NODELAY: small segments need not wait for ACKs.
+    /// Set TCP_NODELAY: small segments do not wait for ACKs.
     pub fn set_nodelay(&mut self, on: bool) {
         self.stream.nodelay = on;
         self.stream.nagle_push |= on;

@@ -30,11 +30,11 @@ pub(super) enum TimerKind {
 /// Retransmission timer, and the wake-up times of the pacing clock and of the writer.
 #[derive(Clone, Debug)]
 pub(super) struct Timer {
-    /// Ticks of the host, on which timers expire.
+    /// The host's ticks, on which timers expire.
     pub ticks: Ticks,
     kind: TimerKind,
-    /// Start and length of the wait; [`Span::MAX`] if the timer is not armed. The expiry is computed on
-    /// demand, because a timer is armed more often than its expiry is read.
+    /// Start and duration of the wait; [`Span::MAX`] if the timer is not armed. The expiry is computed
+    /// on demand, because a timer is armed more often than its expiry is read.
     since: Time,
     wait: Span,
     /// Departure time of a segment that waits for the pacing clock; NEVER if none waits.
@@ -80,8 +80,9 @@ impl Timer {
         self.deadline().min(self.wake_at)
     }
 
-    /// Return [`Timer::at`] if it is earlier than `before`, else any time that is not. A timer expires less
-    /// than a tick before `since + wait`, so the exact expiry is needed only near `before`.
+    /// Return [`Timer::at`] if it is earlier than `before`, otherwise any time not earlier than `before`. A
+    /// timer expires less than a tick before `since + wait`, so the exact expiry is needed only near
+    /// `before`.
     #[inline]
     pub fn at_before(&self, before: Time) -> Time {
         match self.since + self.wait >= before.min(self.wake_at) + self.ticks.span(1) {
@@ -105,7 +106,8 @@ impl Timer {
         }
     }
 
-    /// How the timer that expires at `deadline` is armed; `None` if that is the time of the pacing clock or of the writer.
+    /// Timer-wheel state of the timer that expires at `deadline`; `None` if the deadline is that of the pacing clock or
+    /// of the writer.
     pub fn on_wheel(&self, deadline: Time) -> Option<Armed> {
         if self.wake_at <= deadline || self.deadline() != deadline {
             return None;
@@ -137,7 +139,7 @@ impl Sender {
         self.timer.at()
     }
 
-    /// Return the deadline if it is earlier than `before`, else any time that is not.
+    /// Return the deadline if it is earlier than `before`, otherwise any time not earlier than `before`.
     #[inline]
     pub fn deadline_before(&self, before: Time) -> Time {
         self.timer.at_before(before)

@@ -14,20 +14,20 @@ use crate::scoreboard::Marked;
 pub struct Trace {
     flow: FlowId,
     responder: bool,
-    /// The latest episode of recovery has not ended.
+    /// The latest recovery episode has not ended.
     under_way: bool,
     /// Segments sent since the last ACK or timer.
     burst: u32,
     /// Record of each ACK and each segment; `None` unless requested.
     #[allow(clippy::box_collection, reason = "a word for each sender, and few have one")]
     records: Option<Box<Vec<Record>>>,
-    /// Variables of the controller; `None` unless requested.
+    /// The controller's variables; `None` unless requested.
     pub vars: Option<Box<VarsTrace>>,
-    /// Latest episode of recovery, linked to the earlier ones. Most flows have at most two.
+    /// Latest recovery episode, linked to the earlier ones. Most flows have at most two.
     latest: Option<Box<Episode>>,
 }
 
-/// An episode of recovery.
+/// A recovery episode.
 #[derive(Clone)]
 struct Episode {
     summary: RecoverySummary,
@@ -80,7 +80,7 @@ impl Trace {
         ended
     }
 
-    /// Current episode of recovery; `None` outside of one.
+    /// Current recovery episode; `None` outside of recovery.
     #[inline]
     fn episode(&mut self) -> Option<&mut RecoverySummary> {
         match &mut self.latest {
@@ -89,7 +89,7 @@ impl Trace {
         }
     }
 
-    /// Count a segment that was marked lost.
+    /// Count a segment marked lost.
     pub(super) fn marked(&mut self, marked: Marked) {
         if let Some(e) = self.episode() {
             e.losses += (marked == Marked::Lost) as u32;
@@ -97,7 +97,7 @@ impl Trace {
         }
     }
 
-    /// Count segments that were sent.
+    /// Count sent segments.
     #[inline]
     pub(super) fn sent(&mut self, segments: u32) {
         self.burst += segments;
@@ -172,7 +172,7 @@ impl Sender {
         }
     }
 
-    /// Start an episode of recovery. `pipe` and `cwnd` are the values before it.
+    /// Start a recovery episode. `pipe` and `cwnd` are the values before it.
     pub(super) fn begin_episode(&mut self, now: Time, pipe: u32, cwnd: u32) {
         let summary = RecoverySummary {
             flow: self.trace.flow,
@@ -201,7 +201,7 @@ impl Sender {
         self.trace.under_way = true;
     }
 
-    /// End the current episode of recovery.
+    /// End the current recovery episode.
     pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
         let (cwnd, pipe) = (self.window.cwnd, self.board.pipe());
         let Some(e) = self.trace.episode() else { return };
@@ -216,7 +216,7 @@ impl Sender {
         }
     }
 
-    /// Close a current episode at the end of the run.
+    /// Close the episode in progress, if any, at the end of the run.
     pub fn finish(&mut self, now: Time) {
         self.finish_episode(now, self.window.cwnd, ExitCause::RunEnd);
     }

@@ -55,8 +55,9 @@ impl Sender {
         (start, after, self.pushes_new(end))
     }
 
-    /// Whether the round of sending ends with the train that was just sent: the train filled the window or sent all data,
-    /// or the next segment of a paced flow has to wait. In that case [`Sender::poll`] would find nothing to send either.
+    /// Whether the round of sending ends with the train that has just been sent: the train filled the window or sent
+    /// all data, or the next segment of a paced flow has to wait. In that case [`Sender::poll`] would find nothing to
+    /// send either.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = match self.pacer {

@@ -42,7 +42,7 @@ impl Sender {
         self.snd_una + self.snd_wnd > self.snd_nxt
     }
 
-    /// Whether [`Sender::poll`] would return nothing and change nothing, as far as a quick check can tell.
+    /// Quick check that [`Sender::poll`] would return nothing and change nothing.
     #[inline(always)]
     pub(crate) fn has_nothing(&mut self) -> bool {
         let due = self.has_new_data() || !self.intent.is_idle() || !self.reasons.is_empty();
@@ -139,7 +139,8 @@ impl Sender {
         lost
     }
 
-    /// The head leaves again because its timer expired, which is armed anew without the delay of pacing (Linux `tcp_retransmit_timer`).
+    /// The head is sent again because its timer expired. The timer is re-armed without the pacing delay (Linux
+    /// `tcp_retransmit_timer`).
     pub(super) fn retransmit_expired(&mut self, now: Time, n: u64) -> Leaving {
         self.undo.resent(self.ts(now));
         self.next_seg.resent(n);
@@ -300,7 +301,7 @@ impl Sender {
         seg
     }
 
-    /// Record the transmission of segments of new data that are on the scoreboard already, each of `len`
+    /// Record the transmission of segments of new data that are already on the scoreboard, each of `len`
     /// bytes, the last one with a FIN if `fin`. Used for single segments and for trains.
     #[inline(always)]
     pub(super) fn leave(&mut self, now: Time, clock: Time, segments: u32, len: u32, fin: bool) {
@@ -340,7 +341,7 @@ impl Sender {
         }
     }
 
-    /// Record that segments of new data were sent. `pipe`: segments in flight with the first of them.
+    /// Record that segments of new data have been sent. `pipe`: segments in flight with the first of them.
     #[inline(always)]
     pub(super) fn note_new_data(&mut self, now: Time, pipe: u32, segments: u32) {
         if let Some(buffer) = &mut self.buffer {

@@ -16,8 +16,8 @@ pub(super) struct Undo {
     marker: Option<NonZeroU64>,
     /// Linux `undo_retrans`: retransmissions since then that no DSACK has reported.
     unreported: u32,
-    /// A segment was retransmitted since then. Until then `unreported` = 0 proves nothing (Linux
-    /// `undo_retrans` < 0).
+    /// A segment has been retransmitted since then. Until then `unreported` = 0 proves nothing
+    /// (Linux `undo_retrans` < 0).
     resent: bool,
     /// Linux `retrans_stamp`: timestamp of the first retransmission; `None` if none is outstanding.
     stamp: Option<NonZeroU32>,
@@ -47,7 +47,7 @@ impl Undo {
         self.prior_ssthresh = 0;
     }
 
-    /// Clear the state: nothing remains to be undone.
+    /// Clear the state: there is nothing left to undo.
     pub fn forget(&mut self) {
         self.marker = None;
     }
@@ -64,7 +64,7 @@ impl Undo {
         self.stamp.map(NonZeroU32::get)
     }
 
-    /// Clear the timestamp: no retransmission is outstanding.
+    /// Clear the timestamp, because no retransmission is outstanding.
     pub fn no_retransmission(&mut self) {
         self.stamp = None;
     }
@@ -120,7 +120,7 @@ impl Sender {
             self.window.cwnd = self.cc.undo_cwnd(&self.window);
             if self.undo.prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = self.undo.prior_ssthresh;
-                self.set_cwr_due(false); // ssthresh was not reduced after all (Linux tcp_ecn_withdraw_cwr)
+                self.set_cwr_due(false); // ssthresh has not been reduced after all (Linux tcp_ecn_withdraw_cwr)
             }
         }
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) && !self.controls {

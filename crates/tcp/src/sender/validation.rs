@@ -9,7 +9,7 @@ use super::round::Round;
 use super::timers::TimerKind;
 use super::Sender;
 
-/// Use of the congestion window.
+/// Congestion window usage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     /// Linux `is_cwnd_limited`: cwnd held data back in this round trip or the previous one.

@@ -9,7 +9,7 @@ use ackclock_core::{Span, Time};
 pub struct VarsRow {
     /// Time of the row.
     pub t: Time,
-    /// ACKs received so far, including the one of this row.
+    /// ACKs received so far, including this row's.
     pub ack_no: u32,
     /// cwnd after the ACK, segments.
     pub cwnd: u32,
@@ -21,10 +21,10 @@ pub struct VarsRow {
     pub values: [f64; MAX_VARS],
 }
 
-/// Trace of one sender's controller.
+/// Controller trace of one sender.
 #[derive(Clone, Debug)]
 pub struct VarsTrace {
-    /// Names of the variables.
+    /// Variable names.
     pub names: &'static [&'static str],
     /// Rows so far.
     pub rows: Vec<VarsRow>,

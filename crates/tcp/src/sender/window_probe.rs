@@ -1,6 +1,6 @@
-//! Probes of a zero window, and of a corked segment that no other event would send (RFC 9293 §3.8.6.1; Linux
-//! `tcp_send_probe0`, `tcp_write_wakeup`). The timer runs when nothing is outstanding and the data may not be
-//! sent. It starts at the RTO and doubles.
+//! Probes of a zero window, and probes that send a corked segment that no other event would send (RFC 9293
+//! §3.8.6.1; Linux `tcp_send_probe0`, `tcp_write_wakeup`). The timer runs when nothing is outstanding and the
+//! data may not be sent. It starts at the RTO and doubles.
 
 use ackclock_core::{Flags, Span, Time};
 
@@ -11,21 +11,21 @@ use super::{Leaving, Sender};
 /// State of a series of window probes.
 #[derive(Clone, Debug, Default)]
 pub struct WindowProbes {
-    /// Probes without an answer so far.
+    /// Unanswered probes so far.
     unanswered: u8,
-    /// Number of times that the interval was doubled.
+    /// Number of times the interval has been doubled.
     backoff: u8,
-    /// Time at which the first probe was due; `None` if none is.
+    /// Time at which the first probe was due; `None` if no probe is pending.
     since: Option<Time>,
 }
 
 impl WindowProbes {
-    /// Number of probes without an answer.
+    /// Number of unanswered probes.
     pub fn unanswered(&self) -> u8 {
         self.unanswered
     }
 
-    /// Number of times that the interval was doubled.
+    /// Number of times the interval has been doubled.
     pub fn backoff(&self) -> u8 {
         self.backoff
     }
@@ -39,8 +39,8 @@ impl Sender {
         self.timer.arm(TimerKind::Probe, now, wait);
     }
 
-    /// Process an ACK while the timer runs: restart it, or disarm it if the window opened (Linux
-    /// `tcp_ack_probe`).
+    /// Process an ACK while the timer runs: restart it, or disarm it if the window has opened
+    /// (Linux `tcp_ack_probe`).
     pub(super) fn on_probe_ack(&mut self, now: Time) {
         self.end_probing();
         let head = self.stream.from(self.snd_nxt).min(self.smss as u64);
@@ -85,7 +85,7 @@ impl Sender {
         Some(self.bare_probe(now))
     }
 
-    /// Send a segment without data whose sequence number is already acknowledged, which makes the peer reply.
+    /// Send a segment without data whose sequence number has already been acknowledged, which makes the peer reply.
     #[cold]
     pub fn bare_probe(&mut self, now: Time) -> Leaving {
         self.count(now, self.snd_una - 1, 0, 1);
@@ -105,7 +105,7 @@ impl Sender {
         (self.window_probes.unanswered, self.window_probes.since) = (0, None);
     }
 
-    /// Limit the time to the next probe to the remainder of the user timeout (Linux `tcp_clamp_probe0_to_user_timeout`).
+    /// Limit the time to the next probe to what remains of the user timeout (Linux `tcp_clamp_probe0_to_user_timeout`).
     pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
         let Some(since) = self.window_probes.since else { return wait };
         let left = self.patience.left(now.since(since), self.timer.ticks.span(2));

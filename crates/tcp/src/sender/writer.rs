@@ -15,10 +15,10 @@ use crate::ticks::Ticks;
 
 /// Bytes of headers and `skb_shared_info` in the head of a buffer (MAX_TCP_HEADER, SKB_DATA_ALIGN), in a kernel without WLAN and tunnels.
 const HEAD: u64 = 192 + 320;
-/// Size of a write, bytes, above which the application is taken to write without end. One buffer then
+/// Write size, bytes, above which the application is taken to write without end. One buffer then
 /// represents everything that it will write.
 const ENDLESS: u64 = 1 << 40;
-/// Linux TCP_INIT_CWND: minimum number of segments that the send buffer is sized for.
+/// Linux TCP_INIT_CWND: minimum number of segments for which the send buffer is sized.
 pub(super) const LEAST_SEGMENTS: u32 = 10;
 
 /// Current write call.
@@ -42,15 +42,15 @@ struct Call {
 pub(super) struct Writer {
     call: Option<Call>,
     limit: Option<SendLimit>,
-    /// TCP_NOTSENT_LOWAT: limit of unsent bytes.
+    /// TCP_NOTSENT_LOWAT: limit on unsent bytes.
     pub notsent_lowat: u64,
     /// Maximum size of one call, bytes.
     call_bytes: u64,
     /// Linux SOCK_NOSPACE: the writer has found the buffer full.
     nospace: bool,
-    /// Number of times that a writer was notified of free space after it had found none.
+    /// Number of times a writer has been notified of free space after finding none.
     wakes: u64,
-    /// All data was written: the application closes the connection once all sendable data was sent.
+    /// All data has been written: the application closes the connection once everything that can be sent has been sent.
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,
@@ -121,7 +121,7 @@ impl Sender {
         }
     }
 
-    /// Bytes of the current write that the buffer has not accepted yet.
+    /// Bytes of the current write not yet accepted by the buffer.
     pub fn unwritten(&self) -> u64 {
         self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left + c.rest)
     }
@@ -149,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// Set SO_SNDBUF, which fixes the size of the buffer.
+    /// Set SO_SNDBUF, which fixes the buffer size.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         if let Some(queue) = &mut self.queue {
             queue.writer.limit = Some(limit);
@@ -158,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// Current limit of the send buffer, bytes; `None` if unlimited.
+    /// Current send buffer limit, bytes; `None` if unlimited.
     pub fn send_buffer(&self) -> Option<u64> {
         self.queue.as_ref().and_then(|q| q.writer.limit).map(|l| l.bytes)
     }
@@ -179,12 +179,12 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Bytes written and not sent yet.
+    /// Bytes written but not yet sent.
     pub fn unsent(&self) -> u64 {
         self.stream.end() - (self.snd_nxt - self.stream.fin_sent() as u64)
     }
 
-    /// Let the writer continue after everything sendable was sent. Returns true if there is data to push.
+    /// Let the writer continue once everything that can be sent has been sent. Returns true if there is data to push.
     #[cold]
     pub(super) fn write_on(&mut self, now: Time) -> bool {
         if self.queue.as_mut().is_some_and(|q| std::mem::take(&mut q.writer.closes)) {
@@ -253,7 +253,7 @@ impl Sender {
         }
     }
 
-    /// Memory of the send queue, bytes (Linux `sk_wmem_queued`).
+    /// Memory used by the send queue, bytes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
         let buffers = self.queue.as_ref().map_or(0, |q| {
             q.held(self.snd_una, self.snd_nxt) - self.board.shared(|start, end| q.sent_between(start, end))
@@ -268,7 +268,7 @@ impl Sender {
         w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
     }
 
-    /// Number of times that a writer was notified of free space after it had found none (the edges of EPOLLET).
+    /// Number of times a writer has been notified of free space after finding none (the edges of EPOLLET).
     pub fn wakes(&self) -> u64 {
         self.queue.as_ref().map_or(0, |q| q.writer.wakes)
     }

@@ -1,4 +1,4 @@
-//! Server under test whose peer is the test: every ACK is written by hand.
+//! Server under test. The test acts as its peer and writes every ACK by hand.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::CaState;

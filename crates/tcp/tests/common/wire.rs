@@ -14,7 +14,7 @@ pub const SERVER: usize = 1;
 /// Segment that is being sent.
 pub struct Leaving {
     pub from: usize,
-    /// Number of packets that this end sent earlier.
+    /// Number of packets this end has sent before.
     pub index: u64,
     pub seg: Segment,
 }
@@ -86,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Return two equal endpoints and a path that loses, reorders and duplicates segments with these probabilities.
+    /// Return two identical endpoints and a path that loses, reorders and duplicates segments with these probabilities.
     pub fn random(config: &Config, seed: u64, loss: f64, reorder: f64, duplicate: f64) -> Wire {
         let mut rng = Stream::new(seed, "wire");
         let (loss, reorder, duplicate) = (threshold(loss), threshold(reorder), threshold(duplicate));
@@ -151,7 +151,7 @@ impl Wire {
         self.ends.iter().map(Connection::next_deadline).fold(arrival, Time::min)
     }
 
-    /// Process one event. False when there is none.
+    /// Process one event. Returns false if there is none.
     pub fn step(&mut self) -> bool {
         let next = self.next();
         if next == Time::NEVER {

@@ -1,5 +1,5 @@
 //! Gains, pacing rate and congestion window, derived from model and mode. Rates are in segments per us times 2^24,
-//! gains in 1/256.
+//! gains in units of 1/256.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
@@ -38,7 +38,7 @@ pub(super) fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
 }
 
 impl Bbr {
-    /// Gains of the pacing rate and of cwnd (Linux `bbr_update_gains`).
+    /// Pacing gain and cwnd gain (Linux `bbr_update_gains`).
     pub(super) fn gains(&self) -> (u64, u64) {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),

@@ -1,6 +1,6 @@
 //! Detection of a token-bucket policer (Linux `bbr_lt_bw_sampling`). Two successive intervals with the same delivery
 //! rate, each with losses of a fifth of the delivered data, indicate a policer. The flow then paces for 48 rounds at
-//! that rate instead of at the maximum rate observed, which reflects the bucket's tokens.
+//! that rate instead of at the maximum observed rate, which is inflated by the tokens in the bucket.
 
 use ackclock_core::Time;
 
@@ -10,7 +10,7 @@ use super::{Bbr, Mode};
 /// Minimum length of an interval, rounds (Linux `bbr_lt_intvl_min_rtts`), and maximum length, four times that.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
-/// Ratio of lost to delivered segments that ends an interval, in 1/256 (Linux `bbr_lt_loss_thresh`).
+/// Ratio of lost to delivered segments that ends an interval, in units of 1/256 (Linux `bbr_lt_loss_thresh`).
 const LOSS_THRESH: u64 = 50;
 /// Two intervals agree if their rates differ by at most an eighth, or by at most 500 bytes/s (Linux `bbr_lt_bw_ratio`,
 /// `bbr_lt_bw_diff`).
@@ -19,7 +19,7 @@ const DIFF: u64 = 4_000 / 8;
 /// Number of rounds for which the policer's rate is used (Linux `bbr_lt_bw_max_rtts`).
 const HOLDS_ROUNDS: u32 = 48;
 
-/// State of the policer detection.
+/// Policer detection state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LongTerm {
     /// The policer's rate is in use (Linux `lt_use_bw`).
@@ -36,7 +36,7 @@ pub(super) struct LongTerm {
     lost: u64,
 }
 
-/// Counters of the connection.
+/// Connection counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub delivered: u64,

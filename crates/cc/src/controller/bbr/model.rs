@@ -7,9 +7,9 @@ use super::gains::{BW_SCALE, BW_UNIT};
 use super::{AckSample, Bbr};
 use crate::window::Window;
 
-/// Length of the maximum filter of rates, rounds (Linux `bbr_bw_rtts`).
+/// Length of the max-rate filter, rounds (Linux `bbr_bw_rtts`).
 const BW_ROUNDS: u64 = 10;
-/// Length of one half of the filter of extra ACKs, rounds (Linux `bbr_extra_acked_win_rtts`).
+/// Length of each half of the extra-ACK filter, rounds (Linux `bbr_extra_acked_win_rtts`).
 const EXTRA_ROUNDS: u32 = 5;
 /// Number of segments after which an epoch restarts (Linux `bbr_ack_epoch_acked_reset_thresh`), and the 20-bit maximum
 /// of its counter.

@@ -12,7 +12,7 @@ const MIN_RTT_WINDOW_MS: u64 = 10_000;
 /// Linux `bbr_probe_rtt_mode_ms`.
 const PROBE_RTT_MS: u64 = 200;
 
-/// Linux checks these times in ticks of 1 ms.
+/// Linux checks these times in 1 ms ticks.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }

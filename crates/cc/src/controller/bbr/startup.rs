@@ -10,7 +10,7 @@ const FULL_BW_ROUNDS: u8 = 3;
 /// Detection of a full pipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// Rate with which the next samples are compared.
+    /// Rate against which the next samples are compared.
     pub bw: u64,
     /// Number of successive rounds without growth.
     pub count: u8,

@@ -1,4 +1,4 @@
-//! Tests of BBR's model against a path of constant rate.
+//! Tests of BBR's model against a constant-rate path.
 
 use super::*;
 use crate::controller::tests::arrival;
@@ -6,8 +6,8 @@ use crate::controller::Arrival;
 
 const SMSS: u32 = 1448;
 
-/// Return an ACK for one segment on a path with one segment per ms and a 40 ms RTT, with a rate sample of `delivered`
-/// segments.
+/// Return an ACK for one segment, with a rate sample of `delivered` segments, on a path that delivers one segment per
+/// ms with a 40 ms RTT.
 fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample {
     let arrival = Arrival {
         rtt: Some(Span::from_ms(40)),
@@ -106,7 +106,7 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     assert!(w.cwnd + 2 >= before, "{} {before}", w.cwnd);
 }
 
-/// Play rounds of 40 ACKs, with `lost` losses on the last ACK of each.
+/// Simulate rounds of 40 ACKs, with `lost` losses on the last ACK of each.
 fn lossy_rounds(bbr: &mut Bbr, w: &mut Window, ms: &mut u64, rounds: u32, lost: u32) {
     for _ in 0..rounds {
         for n in 0..40 {

@@ -3,8 +3,8 @@
 //!
 //! | rule | when |
 //! |---|---|
-//! | the path is eligible | once its minimum RTT was at most 5 ms |
-//! | `alpha` += (CE share of the round - `alpha`) / 16, from 1 | each round |
+//! | the path is eligible | once its minimum RTT has been at most 5 ms |
+//! | `alpha` += (CE fraction of the round - `alpha`) / 16, from 1 | each round |
 //! | Startup ends | after two successive rounds with at least half of the segments marked |
 //! | a probe is too high | if more than half of the sample's segments are marked |
 //! | `inflight_shortterm` x (1 - `alpha` / 3) | after a round with marks, except in probes |
@@ -13,7 +13,7 @@
 use super::flavour::Ratio;
 use super::{AckSample, Bbr3, RateSample};
 
-/// Unit of shares: 1/256.
+/// Unit of fractions: 1/256.
 const UNIT: u32 = 256;
 /// Maximum minimum RTT of an eligible path, us.
 const MAX_RTT_US: u64 = 5_000;
@@ -21,21 +21,21 @@ const MAX_RTT_US: u64 = 5_000;
 const ALPHA_GAIN: u32 = UNIT / 16;
 /// Fraction of `alpha` by which the bound is reduced.
 const FACTOR: u32 = 85;
-/// Share of marked segments above which a probe is too high.
+/// Fraction of segments marked above which a probe is too high.
 const THRESH: u32 = UNIT / 2;
-/// Number of such rounds that ends Startup.
+/// Number of successive rounds with at least that fraction marked that ends Startup.
 const FULL_ROUNDS: u8 = 2;
-/// First step of a probe after marks, as a share of `inflight_longterm`.
+/// First step of a probe after marks, as a fraction of `inflight_longterm`.
 const REPROBE_GAIN: Ratio = Ratio::new(1, 2);
 
-/// State of the reaction to marks.
+/// State of the ECN reaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     /// Whether the controller reacts to marks.
     pub on: bool,
-    /// Whether the path is short enough.
+    /// Whether the path's minimum RTT makes it eligible.
     pub eligible: bool,
-    /// EWMA of the share of marked segments, in 1/256.
+    /// EWMA of the fraction of segments marked, in units of 1/256.
     pub alpha: u32,
     /// Whether a mark has been seen in this round, and in this cycle.
     pub in_round: bool,
@@ -60,13 +60,13 @@ impl Marks {
         }
     }
 
-    /// Return whether the share of marks in the sample exceeds the limit of a probe.
+    /// Return whether the fraction of segments marked in the sample is too high for a probe.
     pub fn too_high(&self, rate: &RateSample) -> bool {
         self.eligible
             && rate.delivered_ce > Ratio::new(u64::from(THRESH), u64::from(UNIT)).of_volume(rate.delivered)
     }
 
-    /// Return the share of a bound that is kept after a round with marks.
+    /// Return the fraction of a bound that is kept after a round with marks.
     pub fn keeps(&self) -> Ratio {
         let cut = (self.alpha * FACTOR) / UNIT;
         Ratio::new(u64::from(UNIT - cut), u64::from(UNIT))
@@ -98,7 +98,7 @@ impl Bbr3 {
         m.startup_rounds == FULL_ROUNDS
     }
 
-    /// Return the round of growth with which a new probe starts, if the cycle has seen marks but no loss and the state
+    /// Return the round of growth at which a new probe starts, if the cycle has seen marks but no loss and the state
     /// is Open.
     pub(super) fn reprobe_after_marks(&self, ack: &AckSample) -> Option<u32> {
         let ceased = self.marks.in_cycle

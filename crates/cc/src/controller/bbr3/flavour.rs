@@ -26,7 +26,7 @@
 use ackclock_core::schema::FLAG;
 use ackclock_core::{choice, table};
 
-/// Description of version 3 to follow.
+/// Which description of version 3 to follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flavour {
     Draft06,
@@ -38,15 +38,15 @@ choice! { Flavour: Draft06 "draft-06", LinuxV3 "linux-v3" }
 table! {
     /// Options of `bbr3`.
     pub(crate) struct Bbr3Options "bbr3" {
-        /// constants and rules where they differ: those of draft-ietf-ccwg-bbr-06, or of the kernel's v3
+        /// source of the constants and rules that differ: draft-ietf-ccwg-bbr-06, or the kernel's v3
         flavour: Flavour = Flavour::TAKES, Flavour::Draft06;
-        /// ask for ECN and react to marks as the kernel's v3 does on paths of at most 5 ms; the draft says nothing
-        /// about marks
+        /// request ECN and react to marks as the kernel's v3 does on paths with an RTT of at most 5 ms; the draft
+        /// specifies no reaction to marks
         ecn: bool = FLAG, false;
     }
 }
 
-/// An exact gain or share: `num` / `den`.
+/// An exact gain or fraction: `num` / `den`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ratio {
     num: u64,
@@ -60,24 +60,25 @@ impl Ratio {
         Ratio { num, den }
     }
 
-    /// Return this share of `x`, rounded down.
+    /// Return this fraction of `x`, rounded down.
     #[inline]
     pub fn of(self, x: u64) -> u64 {
         x.saturating_mul(self.num) / self.den
     }
 
-    /// Return this share of a volume in whole segments, rounded down.
+    /// Return this fraction of a volume in whole segments, rounded down.
     #[inline]
     pub fn of_volume(self, segments: u32) -> u32 {
         self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Return this share of `x`, rounded up.
+    /// Return this fraction of `x`, rounded up.
     pub fn of_rounded_up(self, x: u64) -> u64 {
         x.saturating_mul(self.num).div_ceil(self.den)
     }
 
-    /// Return `x` / (1 - share), rounded down: the whole of which `x` remains after this share is taken away.
+    /// Return `x` / (1 - fraction), rounded down: the amount of which `x` is left once this fraction has been taken
+    /// away.
     pub fn rest_of(self, x: u64) -> u64 {
         x.saturating_mul(self.den) / (self.den - self.num)
     }
@@ -92,7 +93,7 @@ impl Ratio {
     }
 }
 
-/// Constants of a flavour.
+/// Constants of one flavour.
 #[derive(Debug)]
 pub(super) struct Constants {
     /// BBR.StartupPacingGain: 4 ln 2, the smallest gain that doubles the rate each round.
@@ -105,11 +106,11 @@ pub(super) struct Constants {
     pub down_pacing_gain: Ratio,
     /// BBR.LossThresh: loss rate per round trip that a probe tolerates.
     pub loss_thresh: Ratio,
-    /// BBR.Beta: share of a short-term bound that is kept after a round with losses, like CUBIC's beta.
+    /// BBR.Beta: fraction of a short-term bound that is kept after a round with losses, like CUBIC's beta.
     pub beta: Ratio,
-    /// BBR.Headroom: share of `inflight_longterm` that a flow leaves unused while cruising.
+    /// BBR.Headroom: fraction of `inflight_longterm` that a flow leaves unused while cruising.
     pub headroom: Ratio,
-    /// BBR.ExtraAckedFilterLen: number of rounds in a part of the filter, and number of parts.
+    /// BBR.ExtraAckedFilterLen: rounds per part of the filter, and number of parts.
     pub extra_acked_rounds: u32,
     pub extra_acked_parts: usize,
     /// Maximum contribution of ACK aggregation to cwnd, as time in us at the estimated rate.
@@ -119,7 +120,7 @@ pub(super) struct Constants {
     pub probe_rtt_cwnd_gain: Ratio,
 }
 
-/// BBR.ProbeRTTCwndGain (§2): share of the BDP that ProbeRTT leaves in flight.
+/// BBR.ProbeRTTCwndGain (§2): fraction of the BDP that ProbeRTT leaves in flight.
 pub(super) const PROBE_RTT_CWND_GAIN: Ratio = Ratio::new(1, 2);
 
 const DRAFT_06: Constants = Constants {

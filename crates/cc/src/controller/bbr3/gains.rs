@@ -13,7 +13,7 @@ pub(super) const BW_SCALE: u32 = 24;
 pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
 /// BBR.DefaultCwndGain (§2): allows for a round of delayed or aggregated ACKs.
 const CWND_GAIN: Ratio = Ratio::new(2, 1);
-/// Gains of the pacing rate and of cwnd in ProbeBW_UP (§5.6.1).
+/// Pacing gain and cwnd gain in ProbeBW_UP (§5.6.1).
 const UP_PACING_GAIN: Ratio = Ratio::new(5, 4);
 const UP_CWND_GAIN: Ratio = Ratio::new(9, 4);
 /// BBR.PacingMarginPercent (§2): pacing stays 1 % below the estimated rate so that queues drain.
@@ -28,7 +28,7 @@ const MIN_TSO_SEGMENTS: u64 = 2;
 const INIT_CWND: u32 = 10;
 
 impl State {
-    /// Gains of the pacing rate and of cwnd (§5.6.1).
+    /// Pacing gain and cwnd gain (§5.6.1).
     pub(super) fn gains(self, c: &Constants) -> (Ratio, Ratio) {
         match self {
             State::Startup => (c.startup_pacing_gain, CWND_GAIN),
@@ -97,7 +97,7 @@ impl Bbr3 {
         self.quantized(self.bdp(bw, Ratio::ONE), window, smss)
     }
 
-    /// BDP as used for a bound: with room for bursts in the flavour `linux-v3` (Linux `bbr_inflight`).
+    /// BDP as used for a bound; in the flavour `linux-v3` it includes room for bursts (Linux `bbr_inflight`).
     pub(super) fn bound_of_path(&self, bw: u64, window: &Window) -> u32 {
         match self.flavour {
             Flavour::Draft06 => self.bdp(bw, Ratio::ONE),
@@ -110,7 +110,7 @@ impl Bbr3 {
         self.bound_of_path(self.bw(), window).min(window.cwnd)
     }
 
-    /// Volume in flight that decides on phase changes (§5.3.3). Linux estimates the volume at the time when the pacer
+    /// Volume in flight used to decide phase changes (§5.3.3). Linux estimates the volume at the moment the pacer
     /// allows the next transmission (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_net(&self, in_flight: u32, ack: &AckSample, smss: u32, rate: u64) -> u32 {
         if self.flavour == Flavour::Draft06 {

@@ -12,13 +12,13 @@ use crate::window::Window;
 const MIN_RTT_TICKS: u64 = 10_000;
 const PROBE_RTT_TICKS: u64 = 5_000;
 const PROBE_RTT_MODE_TICKS: u64 = 200;
-/// Linux `bbr_full_loss_cnt`, and the maximum of the counter.
+/// Linux `bbr_full_loss_cnt`, and the counter's maximum.
 const FULL_LOSS_EVENTS: u32 = 6;
 const MOST_LOSS_EVENTS: u32 = 15;
-/// Maximum of the counter of rounds since a probe.
+/// Maximum of the counter of rounds since the last probe.
 const MOST_ROUNDS: u32 = 255;
 
-/// Linux checks some times in ticks of 1 ms.
+/// Linux checks some times in 1 ms ticks.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }

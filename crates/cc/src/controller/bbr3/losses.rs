@@ -6,10 +6,10 @@ use ackclock_core::Time;
 use super::Bbr3;
 use crate::window::Window;
 
-/// A segment that was marked lost, with the state at its transmission.
+/// A segment marked lost, with the sender's state when it was transmitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostSegment {
-    /// Segments marked lost since its transmission, itself included.
+    /// Segments marked lost since its transmission, including the segment itself.
     pub lost: u32,
     /// Segments in flight just after its transmission.
     pub tx_in_flight: u32,
@@ -32,7 +32,7 @@ impl Bbr3 {
         }
     }
 
-    /// Handle a loss of one segment that no ACK reported and a tail loss probe repaired.
+    /// Handle the loss of one segment that was never detected from ACKs and was repaired by a tail loss probe.
     pub(super) fn judge_repaired(&mut self, window: &Window, now: Time, is_app_limited: bool) {
         self.bounds.note_loss(self.rounds.delivered);
         let inflight = self.bounds.inflight_latest.saturating_add(1);

@@ -107,8 +107,8 @@ impl Bounds {
     }
 
     /// BBRInitLowerBounds and BBRLossLowerBounds: a round with losses reduces the bounds, but not below the volume and
-    /// rate delivered in it. Marks reduce the volume bound in proportion to their share. The lower of the two results
-    /// is used.
+    /// rate delivered in it. Marks reduce the volume bound in proportion to the fraction of segments marked. The lower
+    /// of the two results is used.
     pub(super) fn lower(&mut self, max_bw: u64, cwnd: u32, beta: Ratio, marks: &Marks) {
         if self.inflight_shortterm == UNBOUNDED {
             self.inflight_shortterm = cwnd;

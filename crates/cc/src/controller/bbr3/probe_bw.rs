@@ -1,4 +1,4 @@
-//! ProbeBW: down, cruise, refill, up. Time and size of the probes, and the bounds derived from them
+//! ProbeBW: down, cruise, refill, up. Timing and size of the probes, and the bounds derived from them
 //! (draft-ietf-ccwg-bbr §5.3.3, §5.5.10.2).
 
 use ackclock_core::{Span, Time};
@@ -25,7 +25,7 @@ pub(super) enum Cycle {
     Up,
 }
 
-/// BBR.ack_phase: part of the probe to which arriving ACKs refer.
+/// BBR.ack_phase: part of the probe that arriving ACKs belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckPhase {
     Init,
@@ -35,7 +35,7 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// State of the probing cycle.
+/// Probing-cycle state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     /// BBR.rounds_since_bw_probe.
@@ -112,7 +112,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRStartProbeBW_REFILL. The growth of the following probe starts at its round `up_rounds`.
+    /// BBRStartProbeBW_REFILL. The following probe starts to grow as if it had already reached round `up_rounds`.
     pub(super) fn start_refill(&mut self, up_rounds: u32) {
         self.bounds.reset_shortterm();
         self.probe.stopped_risky = false;

@@ -17,7 +17,7 @@ const FULL_LOSS_EVENTS: u32 = 6;
 /// Detection of a full pipe (§5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// BBR.full_bw: rate with which the next samples are compared.
+    /// BBR.full_bw: rate against which the next samples are compared.
     bw: u64,
     /// BBR.full_bw_count: number of rounds without growth.
     count: u8,
@@ -25,7 +25,7 @@ pub(super) struct FullPipe {
     pub now: bool,
     /// BBR.full_bw_reached: the pipe has been full once, so Startup is over.
     pub reached: bool,
-    /// Number of rounds since Drain began.
+    /// Rounds since Drain began.
     drain_rounds: u32,
 }
 

@@ -1,11 +1,12 @@
-//! Tests of version 3 against a path of constant rate and against one with losses.
+//! Tests of version 3 against a constant-rate path and against a lossy one.
 
 use super::gains::MIN_PIPE_CWND;
 use super::*;
 use crate::controller::tests::arrival;
 use crate::controller::Arrival;
 
-/// Return an ACK on a path with `per_ms` segments per ms and a 40 ms RTT; `lost` segments of the flight are lost.
+/// Return an ACK on a path that delivers `per_ms` segments per ms with a 40 ms RTT; `lost` segments of the flight are
+/// lost.
 fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
     let in_flight = cwnd.min(60);
     let arrival = Arrival {
@@ -248,8 +249,8 @@ fn marks_cut_by_a_third_of_alpha_on_short_paths_only() {
     assert!(!of(Flavour::LinuxV3, false, 1).0.needs().exact_ecn);
 }
 
-/// Bounds that are a share of a whole number are whole, so that cwnd can reach them. A probe without losses then raises
-/// the bound by 1, 2, 4 segments per round.
+/// Bounds computed as a fraction are rounded to whole segments, so that cwnd can reach them. A probe without losses
+/// then raises the bound by 1, 2, 4 segments per round.
 #[test]
 fn a_bound_that_is_a_share_is_reached_and_rises() {
     for flavour in [Flavour::Draft06, Flavour::LinuxV3] {

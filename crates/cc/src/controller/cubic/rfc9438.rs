@@ -9,7 +9,7 @@
 //! | `cwnd_prior` | cwnd at the last reduction, segments |
 //! | `t_epoch` | start of the current stage of congestion avoidance |
 //! | `origin`, `k` | plateau of the curve, segments; time to it, s |
-//! | `w_est` | window that Reno would have reached in the same time, segments |
+//! | `w_est` | window that Reno would have reached by now, segments |
 //! | `credit` | growth short of a whole segment |
 //!
 //! Differs: cwnd is whole segments, so fractions accumulate in `credit`.

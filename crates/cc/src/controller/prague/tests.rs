@@ -1,4 +1,4 @@
-//! Test vectors of the draft and of the module's arithmetic.
+//! Test vectors from the draft, and for the module's arithmetic.
 
 use super::*;
 use crate::controller::tests::arrival;
@@ -18,7 +18,7 @@ fn started(cwnd: u32, rtt: Span) -> (Prague, Window) {
     (prague, window)
 }
 
-/// Play periods of alpha, each with the given number of a hundred segments marked.
+/// Simulate alpha periods of a hundred segments each, with the given numbers of them marked.
 fn periods(prague: &mut Prague, window: &mut Window, first: u64, count: u64, marked: u32) {
     prague.marked = true;
     for n in first..first + count {

@@ -1,5 +1,5 @@
-//! ABSE: the sampling interval adapts to congestion and the filter to the variance of the samples. A free path is
-//! sampled by packet pairs, a congested one by the train of a whole RTT.
+//! ABSE: the sampling interval adapts to congestion and the filter to the variance of the samples. An uncongested
+//! path is sampled by packet pairs, a congested one by the packet train of a whole RTT.
 //!
 //! | variable | formula |
 //! |---|---|
@@ -16,9 +16,9 @@
 //! with its bytes and the time since the previous batch. A batch is complete when the first ACK of the next one
 //! arrives. Samples over T_k end at the last complete batch, and T_min is the time between two batches.
 //!
-//! Th and T_k are those of Wang and others (2002) as a later paper of the group quotes them
+//! Th and T_k are those of Wang and others (2002) as quoted in a later paper by the same group
 //! (scitepress.org/PublishedPapers/2004/13988, equations (3) and (4)). The formula is damaged in print there: the sum
-//! over the last RTT is legible, the division by RTT is inferred from the remaining fragments.
+//! over the last RTT is legible, but the division by RTT is inferred from the remaining fragments.
 //!
 //! Differs: two ACKs at the same instant count as 1 us apart.
 
@@ -26,7 +26,7 @@ use ackclock_core::{choice, Span, Time};
 
 use super::{seconds, Credited, Insight, Meter, CLOCK};
 
-/// Source of the filter's gain.
+/// How the filter gain is determined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterGain {
     /// Computed from tau_k.
@@ -42,7 +42,8 @@ choice! { FilterGain: Stability "stability", Ewma "ewma" }
 pub enum LevelRate {
     /// Rate achieved over the last RTT.
     Achieved,
-    /// Rate achieved over the last RTT, low-passed with 0.6 at each ACK: Th_k, the paper's throughput filter as quoted.
+    /// Rate achieved over the last RTT, low-passed with weight 0.6 at each ACK: Th_k, the paper's throughput filter as
+    /// quoted.
     Quoted,
     /// Rate of each ACK, low-passed: 0.6 Th_{k-1} + 0.4 d_k/gap.
     Throughput,
@@ -94,14 +95,14 @@ impl LeastGap {
     }
 }
 
-/// Constants of the estimator. Rates are in bytes/s, times in s.
+/// Estimator constants. Rates are in bytes/s, times in s.
 #[derive(Clone, Copy, Debug)]
 pub struct AbseParams {
     /// N: maximum damping, RTTs beyond the first.
     pub n: f64,
     /// Weight of the past in U.
     pub beta: f64,
-    /// Gain of the filter.
+    /// Filter gain.
     pub gain: FilterGain,
     /// T_min: lower bound of T_k.
     pub floor: Floor,
@@ -113,7 +114,7 @@ pub struct AbseParams {
     pub from_zero: bool,
     /// Upper bound of samples; 0 for none.
     pub nic_rate: f64,
-    /// Maximum gap between the ACKs of a batch; 0 processes each ACK by itself.
+    /// Maximum gap between the ACKs of a batch; 0 processes each ACK individually.
     pub batch_gap: f64,
 }
 
@@ -126,7 +127,7 @@ pub(super) struct Abse {
     batch: Batch,
     least: LeastGap,
     seeded: bool,
-    /// Th_k, or the low-passed rate of single ACKs.
+    /// Th_k, or the low-passed rate of individual ACKs.
     throughput: f64,
     rate: f64,
     sample: f64,
@@ -150,7 +151,7 @@ struct Batch {
 const PEAK: usize = 10;
 /// Weight of the past in the throughput filter.
 const PAST: f64 = 0.6;
-/// Maximum duration of a batch, as a share of the RTT, even if the ACKs never pause.
+/// Maximum duration of a batch, as a fraction of the RTT, even if there is no gap between ACKs.
 const LONGEST_BATCH: f64 = 0.125;
 
 impl Abse {
@@ -208,8 +209,8 @@ impl Abse {
                     LevelRate::Quoted => of_rtt(),
                     _ => ack.bytes / seconds(gap),
                 };
-                // The quoted paper does not specify the value before the first one. The filter then starts without a
-                // past, like the estimate.
+                // The quoted paper does not specify the initial value. The filter therefore starts at its first
+                // sample, like the estimate.
                 let begins = self.params.level == LevelRate::Quoted && !self.seeded && !self.params.from_zero;
                 let past = if begins { 0.0 } else { PAST };
                 self.throughput = past * self.throughput + (1.0 - past) * latest;

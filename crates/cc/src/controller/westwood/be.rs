@@ -1,9 +1,9 @@
 //! BE, the first estimator: every ACK gives a sample d_k / gap (packet pair), low-passed by a Tustin filter with time
-//! constant tau. Silence counts as a sample of zero for each tau/2. The estimate is accurate under random loss and too
+//! constant tau. Each tau/2 without an ACK counts as a zero sample. The estimate is accurate under random loss and too
 //! high under congestion.
 //!
 //! B_k = ((2 tau - D)/(2 tau + D)) B_{k-1} + (D/(2 tau + D)) (b_k + b_{k-1}), D is the gap, or the rest of a gap longer
-//! than tau/2 after the samples of zero.
+//! than tau/2 after the zero samples.
 
 use ackclock_core::Time;
 
@@ -46,7 +46,7 @@ impl Be {
         self.fed = ack.now;
     }
 
-    /// Feed samples of zero for the silence until `now`.
+    /// Feed zero samples for the time without ACKs up to `now`.
     pub fn on_silence(&mut self, now: Time) {
         if !self.seeded {
             return;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// ACKs of the longest interval of interest.
+/// ACKs within the longest interval that can be queried.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
     /// Arrival time, and cumulative bytes up to and including it.

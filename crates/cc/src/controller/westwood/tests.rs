@@ -1,4 +1,4 @@
-//! Test vectors of the published formulas, and the rules for losses.
+//! Test vectors for the published formulas and for the loss rules.
 
 use super::abse::{coefficient, sampling_interval, time_constant};
 use super::*;
@@ -126,7 +126,8 @@ fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
 }
 
 /// Slow start: bursts at the path's rate with pauses in between. The window grows ahead of the rate of the last RTT,
-/// which therefore indicates congestion. The low-passed rate of single ACKs does not, and samples remain packet pairs.
+/// which therefore indicates congestion. The low-passed rate of individual ACKs does not, and samples remain packet
+/// pairs.
 #[test]
 fn a_filter_of_each_ack_samples_pairs_in_slow_start() {
     let run = |level| {
@@ -217,7 +218,7 @@ fn duplicate_acks_are_credited_once() {
     assert_eq!(capped.credit(&ack(10 * seg, false)), 2 * seg);
 }
 
-/// Play `rtts` round trips with a steady window of `cwnd` segments, evenly spaced ACKs and an RTT of 100 ms.
+/// Simulate `rtts` round trips with a steady window of `cwnd` segments, evenly spaced ACKs and a 100 ms RTT.
 fn steady(w: &mut Westwood, window: &mut Window, cwnd: u32, rtts: u64) {
     let gap = 100_000_000 / u64::from(cwnd);
     for k in 1..=rtts * u64::from(cwnd) {

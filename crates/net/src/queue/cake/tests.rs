@@ -28,7 +28,7 @@ fn packet(flow: u32) -> Packet {
     Packet { header: seg.into(), flow, conn: flow, bytes: 1514, forward: true, ..Packet::default() }
 }
 
-/// Packets of each flow among the next `n`, with all flows always backlogged.
+/// Packets of each flow among the next `n`, with every flow always backlogged.
 fn shares(cake: &mut Cake, flows: u32, n: usize) -> Vec<usize> {
     let mut sent = vec![0; flows as usize];
     for flow in 0..flows {

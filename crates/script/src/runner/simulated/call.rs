@@ -1,4 +1,4 @@
-//! Socket calls: their arguments, their effect, their result and its time.
+//! Socket calls: arguments, effects, results and return times.
 
 mod files;
 mod message;
@@ -47,7 +47,7 @@ const CALLS: &[&str] = &[
     "epoll_wait",
 ];
 
-/// Refuse calls that cannot be played.
+/// Reject calls that cannot be played.
 pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     if !CALLS.contains(&call.name.as_str()) {
         return unsupported(line, format!("call '{}'", call.name));
@@ -56,7 +56,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
 }
 
 impl Simulated<'_> {
-    /// Carry out a call. `None`: the call blocks, and may be repeated.
+    /// Make a socket call. Returns `None` if the call blocks; it may be repeated later.
     pub(super) fn carry_out(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let fd = call.args.first().and_then(Expr::number);
         let opens = ["socket", "open", "pipe", "epoll_create", "epoll_create1", "accept", "accept4"];

@@ -15,7 +15,7 @@ use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
 /// Size of the TCP header without options, bytes.
 const TCP_HEADER: u32 = 20;
 
-/// Options of a socket that affect its connection.
+/// Socket options that affect the connection.
 #[derive(Clone, Debug, Default)]
 pub struct SocketOptions {
     /// Requested SO_RCVBUF.
@@ -64,7 +64,7 @@ pub struct KeepAliveOptions {
 /// Minimum MSS to advertise, bytes (Linux `ip_rt_min_advmss`).
 const LEAST_ADVMSS: u32 = 256;
 
-/// Parameters of the simulated host.
+/// Simulated host parameters.
 pub struct Host {
     pub setup: Setup,
     base: Config,
@@ -126,7 +126,7 @@ impl Host {
         self.base.hz.max(1) as i64
     }
 
-    /// Ticks of the host's clock until `at`. Ticks begin halfway between the milliseconds of a script (Linux
+    /// Ticks of the host's clock up to `at`. Ticks begin halfway between the milliseconds of a script (Linux
     /// `tcp_jiffies32`).
     pub fn ticks(&self, at: Time) -> u64 {
         let tick = self.base.tick().0.max(1);
@@ -162,7 +162,7 @@ impl Host {
         })
     }
 
-    /// Limit of the send buffer (Linux `sk_setsockopt`: twice the requested size, at least SOCK_MIN_SNDBUF).
+    /// Send buffer limit (Linux `sk_setsockopt`: twice the requested size, at least SOCK_MIN_SNDBUF).
     pub fn send_limit(&self, socket: &SocketOptions) -> SendLimit {
         const LEAST: u64 = 4_608;
         let s = &self.setup.sysctls;
@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    /// Limit of the receive buffer for a requested size (Linux `__sock_set_rcvbuf`: twice that size, at least
+    /// Receive buffer limit for a requested size (Linux `__sock_set_rcvbuf`: twice that size, at least
     /// SOCK_MIN_RCVBUF).
     pub fn receive_limit(&self, asked: u64) -> u64 {
         const LEAST: u64 = 2_304;
@@ -202,7 +202,7 @@ impl Host {
         let advmss = self.advmss(socket);
         let buffer = match socket.receive_buffer {
             Some(asked) => self.receive_limit(asked) / 2,
-            None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
+            None => s.tcp_rmem[1] / 2, // window as a fraction of the buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
         };
         // The window field of the SYN may be smaller than the window, which is always based on the whole buffer.
         let whole = |mss: u32| {
@@ -292,7 +292,7 @@ impl Host {
     }
 }
 
-/// Return the use of ECN for a value of Linux's `tcp_ecn`.
+/// Return the ECN mode for a value of Linux's `tcp_ecn`.
 fn ecn_use(tcp_ecn: u64) -> EcnUse {
     match tcp_ecn {
         0 => EcnUse::Off,
@@ -369,14 +369,14 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     None
 }
 
-/// Return the module's parameters as options of the controller, without those that have the kernel's values.
+/// Return the module's parameters as options of the controller, omitting those that have the kernel's default values.
 fn options_of(cubic: &CubicModule) -> Options {
     let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
     let flags = flags.into_iter().filter(|(_, on)| !on);
     flags.map(|(name, on)| (name.to_string(), Value::Flag(on))).collect()
 }
 
-/// Return the slow start of connections with these parameters.
+/// Return the slow-start rule that these parameters select.
 fn slow_start_of(cubic: &CubicModule) -> SlowStartConfig {
     match cubic.hystart {
         true => SlowStartConfig::HyStart(HyStartParams {

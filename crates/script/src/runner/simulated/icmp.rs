@@ -24,7 +24,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
 /// Minimum path MTU accepted from a router, bytes (Linux `ip_rt_min_pmtu`).
 const LEAST_MTU: u32 = 552;
 
-/// Refuse messages that cannot be played.
+/// Reject messages that cannot be played.
 pub fn survey(line: u32, p: &IcmpPacket) -> Result<(), Stop> {
     let code = p.code.as_deref().unwrap_or("net_unreachable");
     let known = code == "frag_needed" || UNREACHABLE.iter().any(|(name, _)| *name == code);

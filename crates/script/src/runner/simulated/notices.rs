@@ -16,7 +16,7 @@ pub const SND: i64 = 0;
 pub const SCHED: i64 = 1;
 pub const ACK: i64 = 2;
 
-/// Entry of the error queue.
+/// Error queue entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// Calls whose data may be reused. A device that is read by a program copies the data, so the calls are reported
@@ -29,7 +29,7 @@ pub enum Notice {
 /// A write whose outcome has to be reported.
 #[derive(Debug)]
 struct Watched {
-    /// Length of the stream up to the end of the write, bytes.
+    /// Stream length up to the end of the write, bytes.
     end: u64,
     zerocopy: Option<u32>,
     /// Requested stages, and the key of the write's last byte.

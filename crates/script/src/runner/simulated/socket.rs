@@ -11,7 +11,7 @@ use super::stack::{Agreed, Stack};
 use super::{unsupported, wire, Stop};
 use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 
-/// State of a descriptor's socket.
+/// Socket state of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Fresh,
@@ -27,7 +27,7 @@ pub struct Socket {
     pub kind: Kind,
     pub nonblocking: bool,
     pub options: SocketOptions,
-    /// Number of the connection, if the socket is one.
+    /// Connection number, if the socket is a connection.
     pub generation: u32,
 }
 
@@ -47,7 +47,7 @@ pub struct Sockets {
     pub orphan: bool,
     /// Whether `connect` has reported the connection.
     pub connected: bool,
-    /// Whether a write waits for space in the send buffer.
+    /// Whether a write is waiting for space in the send buffer.
     pub writing: bool,
     /// Whether the application has shut down the sending direction.
     pub shut: bool,
@@ -91,7 +91,7 @@ impl Sockets {
         }
     }
 
-    /// Whether no connection belongs to a socket.
+    /// Whether there is no connection that belongs to a socket.
     pub fn is_between(&self) -> bool {
         self.listening || self.orphan
     }
@@ -238,7 +238,7 @@ impl Sockets {
 
 use State as TcpState;
 
-/// Whether the connection no longer takes packets.
+/// Whether the connection no longer accepts packets.
 fn gone(conn: &Connection) -> bool {
     let info = conn.info();
     conn.has_failed() || info.tcp_state == 7

@@ -11,12 +11,12 @@ use crate::runner::lateness::shown;
 use crate::runner::tap::Tap;
 use crate::setup::Qdisc;
 
-/// Options that both ends agreed on and that the header needs.
+/// Negotiated options that affect the header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed {
-    /// Shift of the peer's windows; `None` without window scaling.
+    /// Window shift of the peer; `None` without window scaling.
     pub peer_shift: Option<u8>,
-    /// Shift of our windows, once both ends scale; `None` otherwise.
+    /// Shift of our own windows once window scaling has been negotiated; `None` otherwise.
     pub shift: Option<u8>,
     pub timestamps: bool,
     pub sack: bool,
@@ -36,7 +36,7 @@ pub struct Stack {
     pub error: Option<&'static str>,
     /// Whether this end opened the connection.
     pub active: bool,
-    /// Window of this end's SYN or SYN-ACK, bytes.
+    /// Window advertised in this end's SYN or SYN-ACK, bytes.
     pub first_offer: u32,
     /// Segment size within arriving aggregates, bytes.
     pub segment_limit: u32,
@@ -49,7 +49,7 @@ impl Stack {
         Stack { now, at: now, ..Stack::default() }
     }
 
-    /// Begin a new connection. Packets and errors of the previous one are forgotten.
+    /// Begin a new connection. Packets and errors of the previous one are discarded.
     pub fn restart(&mut self) {
         self.tap.restart();
         self.error = None;

@@ -1,5 +1,5 @@
-//! Conversion between the script's packets and the stack's segments: sequence numbers relative to each side's first,
-//! raw windows, options in Linux's order, and timestamps by a table of pairs.
+//! Conversion between the script's packets and the stack's segments: sequence numbers relative to each side's initial
+//! one, raw windows, options in Linux's order, and timestamps by a table of pairs.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, SackBlock, Segment};
@@ -9,7 +9,7 @@ use super::{unsupported, Stop};
 use crate::ast::{EcnMark, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 use crate::options::Options;
 
-/// Refuse values that no segment of the stack can carry.
+/// Reject values that no segment of the stack can carry.
 pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     if p.ports.is_some() {
         return unsupported(line, "ports on a packet");
@@ -52,8 +52,8 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
     let mut segment = Segment {
         seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
         ack: match p.ack {
-            // A number before our first one acknowledges as little as one that was never sent. On a SYN the number is
-            // absolute, elsewhere it is relative to our first one.
+            // An ACK number below our initial sequence number is as invalid as one for data that was never sent. On a
+            // SYN the number is absolute; elsewhere it is relative to our initial sequence number.
             Some(ack) if syn => ack.wrapping_sub(stack.tap.first_numbers.0) as u64,
             Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
             None => 0,
@@ -109,7 +109,7 @@ pub fn mark(p: &TcpPacket) -> Ecn {
     }
 }
 
-/// Convert a segment of the stack into a packet of the language.
+/// Convert one of the stack's segments into a script packet.
 pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);
@@ -132,7 +132,7 @@ pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     }
 }
 
-/// Append another segment of the same packet. On a real host the device would split them.
+/// Append another segment of the same packet. On a real host the device splits the packet.
 pub fn append(packet: &mut TcpPacket, next: &Segment) {
     packet.flags.bits = Flags(packet.flags.bits.0 | next.flags.0);
     packet.seq.len += next.len as u16;
@@ -175,7 +175,7 @@ fn options(s: &Segment) -> Vec<TcpOption> {
     list
 }
 
-/// Append the AccECN option with its padding. Beside SACK blocks it may use some of their two bytes of padding;
+/// Append the AccECN option with its padding. Next to SACK blocks it may use some of their two bytes of padding;
 /// returns how many of these remain.
 fn push_accecn(list: &mut Vec<TcpOption>, s: &Segment, beside_sack: bool) -> u32 {
     let (bytes, padded) = (s.accecn.bytes(), s.accecn.padded(beside_sack));

@@ -1,4 +1,4 @@
-//! Results of the cases of a proof.
+//! Results of a proof's cases.
 
 use ackclock_core::{Digest, Time};
 
@@ -9,7 +9,7 @@ pub struct Leaf {
     pub answers: u128,
     /// Number of questions asked.
     pub asked: u32,
-    /// Time from the start of the first flow to its completion, ns; `None` if it did not complete.
+    /// Completion time of the first flow since its start, ns; `None` if it did not complete.
     pub took: Option<u64>,
     /// Timeouts of the first flow's sender.
     pub timeouts: u32,
@@ -37,7 +37,7 @@ pub struct Cut {
 pub struct Leaves {
     /// The leaves, in order.
     pub all: Vec<Leaf>,
-    /// Digest of the digests of all leaves.
+    /// Digest over the digests of all leaves.
     pub digest: Digest,
     /// Cases left out, by question.
     pub cuts: Vec<Cut>,

@@ -68,7 +68,7 @@ fn every_leaf_is_the_run_with_the_listed_losses() {
     }
 }
 
-/// Adversaries of every kind: leaves of copied worlds equal runs from the beginning.
+/// Adversaries of every kind: leaves of copied worlds are identical to runs from the beginning.
 #[test]
 fn copied_worlds_end_as_runs_from_the_beginning() {
     let customs = Customs::new();

@@ -1,4 +1,4 @@
-//! The walk through the tree of answers, and the construction of leaves.
+//! Walk through the answer tree, and construction of leaves.
 
 use std::sync::mpsc::Sender;
 
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Number of the first question that leaves no choice.
+    /// Number of the first question at which no choice is left.
     fn last(&self, world: &mut Built) -> u32 {
         let rules = &self.proof.rules;
         let answers = world.world.adversary().answers();

@@ -23,11 +23,11 @@ const LINK: Takes = Takes::Table(LinkParams::TABLE);
 const NAMES: Takes = Takes::List(&Takes::Text, 0);
 
 table! {
-    /// The links and how flows cross them.
+    /// Links of the network and the paths of flows across them.
     ///
-    /// `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its own
-    /// access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives the
-    /// access links one by one. `graph`: you list links and paths yourself.
+    /// `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its
+    /// own access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives
+    /// the access links one by one. `graph`: you list links and paths yourself.
     pub struct Network "network" {
         /// Shape of the network.
         topology: Topology = Topology::TAKES, Topology::Chain;
@@ -37,7 +37,7 @@ table! {
         access: Option<LinkParams> = LINK;
         /// Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the last.
         access_list: Vec<LinkParams> = Takes::List(&LINK, 0), Vec::new();
-        /// The link that all flows share. Every topology but `graph` needs it.
+        /// The link that all flows share. Required in every topology except `graph`.
         bottleneck: Option<LinkParams> = LINK;
         /// Link from the bottleneck to the receiver. Default: the receiver is attached to the bottleneck directly.
         egress: Option<LinkParams> = LINK;
@@ -70,7 +70,7 @@ impl Reverse {
 table! {
     /// A link of the topology `graph`.
     pub struct NamedLink "named-link" {
-        /// Parts of the link.
+        /// Properties of the link.
         link: Inline<LinkParams> = Takes::Inline(LinkParams::TABLE);
         /// Name by which paths refer to this link.
         name: String = Takes::Text;
@@ -91,8 +91,8 @@ table! {
 }
 
 impl Network {
-    /// Rate of the bottleneck, bit/s: that of `bottleneck`, or of the slowest link of a graph's path (the first path
-    /// if `path` is `None`). `None` if the rate is infinite.
+    /// Bottleneck rate, bit/s: the rate of `bottleneck`, or of the slowest link on a graph's path (the first path if
+    /// `path` is `None`). `None` if the rate is infinite.
     pub fn bottleneck_bps(&self, path: Option<&str>) -> Option<u64> {
         let finite = |rate: Rate| (rate != Rate::INFINITE).then_some(rate.0);
         if let Some(bottleneck) = &self.bottleneck {

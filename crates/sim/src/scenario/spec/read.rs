@@ -16,9 +16,10 @@ use crate::workload::{Carried, WorkloadConfig};
 /// Preset for all hosts of a scenario, also the name of the sending hosts.
 pub const MODERN: &str = "modern";
 const MODERN_PEER: &str = "modern-peer";
-/// Bytes of a full IP packet, the unit of a bandwidth-delay product.
+/// Size of a full IP packet, bytes; the unit of a bandwidth-delay product.
 const MTU: u128 = 1500;
-/// Packets assumed for a bandwidth-delay product that does not exist, so that a rule can report the reason.
+/// Bandwidth-delay product assumed for a path that has none, in packets, so that the rules can still be checked and
+/// report the reason.
 const ANY_BDP: u128 = 1000;
 
 /// Registry of host profiles.
@@ -89,7 +90,7 @@ pub fn read(text: &str, files: &dyn Files) -> Result<Compiled, Vec<Refused>> {
     })
 }
 
-/// Compile a scenario from its written values: read them, resolve sizes in BDP, and check all rules.
+/// Compile a scenario from its written values: read them, resolve sizes in BDPs, and check all rules.
 pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Refusal>> {
     let (compiled, unsized_by) = unjudged(written, files)?;
     let mut broken = Vec::new();
@@ -103,8 +104,8 @@ pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Ref
     }
 }
 
-/// Compile a scenario without checking the rules that relate several keys. If a size is given in BDP and there is no
-/// bandwidth-delay product, its error is returned as well, because a rule may give a better reason.
+/// Compile a scenario without checking the rules that relate several keys. If a size is given in BDPs of a path that
+/// has no bandwidth-delay product, that error is returned as well, because a rule may give a better reason.
 pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Option<Refusal>), Vec<Refusal>> {
     let mut front = Front::new(files);
     let mut values = front.table(written, Scenario::TABLE, false);
@@ -237,7 +238,7 @@ fn mirrors(network: &mut Value) {
 pub struct Facts {
     /// Round-trip propagation delay, ns.
     pub rtt_ns: u128,
-    /// Rate of the bottleneck, bit/s: that of `bottleneck`, or of the slowest link of a graph's path; `None` if all
+    /// Bottleneck rate, bit/s: the rate of `bottleneck`, or of the slowest link on a graph's path; `None` if all
     /// rates are infinite.
     pub bps: Option<u128>,
     framing: u128,
@@ -251,8 +252,8 @@ fn number(table: &Value, key: &str) -> Option<u128> {
 }
 
 impl Facts {
-    /// Facts of a network in base units whose return paths are complete. The first path is used if none is called
-    /// `path`.
+    /// Facts about a network in base units, whose return paths must be complete. The first path is used if none is
+    /// called `path`.
     pub fn of(network: &Value, path: Option<&str>) -> Facts {
         let graph = network.get("topology") == Some(&Value::Text("graph".to_string()));
         let (out, back): (Vec<&Value>, Vec<&Value>) = if graph {
@@ -282,7 +283,7 @@ impl Facts {
         }
     }
 
-    /// Facts of a network as written.
+    /// Facts about a network as written.
     pub fn written(network: &Written, path: Option<&str>, files: &dyn Files) -> Facts {
         let mut values = Front::new(files).table(network, super::Network::TABLE, false);
         mirrors(&mut values);
@@ -296,7 +297,7 @@ impl Facts {
     }
 }
 
-/// Rate of a link, bit/s; for a trace its mean; `None` if the rate is infinite.
+/// Link rate, bit/s; the mean rate for a trace; `None` if the rate is infinite.
 pub fn mean_bps(link: &Value) -> Option<u128> {
     let capacity = link.get("capacity");
     if let Some(Value::Counts(counts)) = capacity.and_then(|capacity| capacity.get("file")) {
@@ -319,8 +320,8 @@ fn fill(value: &mut Value, numbers: &[Value]) {
 }
 
 impl Compiled {
-    /// Return the values that identify a run: without names for human readers, and without values that controllers
-    /// and workloads determine.
+    /// Return the values that identify a run: without descriptive names, and without values that controllers and
+    /// workloads determine.
     pub fn canonical(&self) -> Value {
         let Value::Table(entries) = &self.values else { return Value::Table(Vec::new()) };
         let mut kept: Vec<(String, Value)> =

@@ -1,5 +1,5 @@
-//! Rules that relate keys of flows, network, hosts and record to each other. Messages use the scenario's names of
-//! keys: `start`, not `start_ns`.
+//! Rules that relate keys of flows, network, hosts and record to each other. Messages use the scenario's key names:
+//! `start`, not `start_ns`.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ use crate::workload::WorkloadConfig;
 pub const MOST_FLOWS: u64 = 1_000_000;
 /// Maximum number of samples of one kind in a run.
 const MOST_INTERVALS: u64 = 1_000_000_000;
-/// Bytes of a full IP packet, of the IPv4 and TCP headers with timestamps, and of an ACK without options.
+/// Sizes of a full IP packet, of the IPv4 and TCP headers with timestamps, and of an ACK without options, bytes.
 const MTU: u64 = 1500;
 const HEADERS: u64 = 52;
 const SMALLEST_ACK: u64 = 40;
-/// Prefix of the names of controllers that only a Linux kernel provides.
+/// Name prefix of controllers that only a Linux kernel provides.
 const KERNEL: &str = "kernel:";
 
-/// Return all violated rules, in the order of the scenario's keys. `written` is the text of the scenario's author, if
-/// known.
+/// Return all violated rules, in the order of the scenario's keys. `written` is the scenario as its author wrote it,
+/// if known.
 pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
     use ackclock_core::schema::Described;
     let mut broken = Vec::new();
@@ -39,7 +39,7 @@ pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
 }
 
 impl FlowGroup {
-    /// Number of flows of the group. A population has one flow per client.
+    /// Number of flows in the group. A population has one flow per client.
     pub fn members(&self) -> u64 {
         self.count as u64 * self.workload.params().flows()
     }
@@ -128,8 +128,8 @@ impl FlowGroup {
         }
     }
 
-    /// Refuse settings of TCP that would be ignored. If it is not known which keys are given, settings that differ
-    /// from the default count as given.
+    /// Reject TCP settings that would be ignored. If it is not known which keys are given, settings that differ from
+    /// the default count as given.
     fn judge_tcp_settings(&self, keys: &[&str], rules: &mut Rules, words: impl Fn(&str) -> (String, String)) {
         for &key in keys {
             let differs = match key {
@@ -264,7 +264,7 @@ impl Network {
     }
 }
 
-/// A link with its key, and whether it certainly carries data rather than ACKs.
+/// A link with its key, and whether it is certain to carry data rather than ACKs.
 type Keyed<'a> = (String, &'a LinkParams, bool);
 
 impl Scenario {
@@ -286,7 +286,7 @@ impl Scenario {
             let time = |rules: &Rules, key: &str, ns: u64| {
                 rules.shown_or(&format!("flows.{i}.{key}"), || quoted(&words::duration(ns)))
             };
-            // drawn times may exceed the run; then fewer flows start
+            // drawn start times may lie beyond the end of the run; then fewer flows start
             let start = group.start_ns;
             let last = start as u128 + group.stagger_ns as u128 * (group.count.max(1) - 1) as u128;
             let late = last >= end as u128;
@@ -412,7 +412,7 @@ impl Scenario {
         }
     }
 
-    /// Refuse scripted losses for flows that do not exist, which would silently drop nothing.
+    /// Reject scripted losses for flows that do not exist, which would silently drop nothing.
     fn judge_scripts(&self, rules: &mut Rules) {
         let flows = self.flow_count();
         for (key, link, _) in self.links() {
@@ -427,7 +427,7 @@ impl Scenario {
         }
     }
 
-    /// Refuse queues that cannot hold a single packet.
+    /// Reject queues that cannot hold a single packet.
     fn judge_byte_limits(&self, rules: &mut Rules) {
         let full = |group: &FlowGroup| group.stack.smss.map_or(MTU, |smss| smss as u64 + HEADERS);
         let full = self.flows.iter().map(full).min().unwrap_or(MTU);
@@ -443,7 +443,7 @@ impl Scenario {
         }
     }
 
-    /// Number of flows of the run. Each client of a population is a flow.
+    /// Number of flows in the run. Each client of a population is a flow.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(FlowGroup::members).sum()
     }

@@ -5,16 +5,16 @@
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Time};
 
-/// Counters of a sink.
+/// Sink counters.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Datagrams that arrived.
+    /// Datagrams received.
     pub packets: u64,
-    /// Payload bytes of the datagrams that arrived.
+    /// Payload bytes received.
     pub bytes: u64,
-    /// Largest number that arrived, plus one.
+    /// Largest datagram number received, plus one.
     pub expected: u64,
-    /// Datagrams that arrived after one with a larger number.
+    /// Datagrams received after one with a larger number.
     pub reordered: u64,
     /// Sum of the one-way delays, ns.
     pub delay_sum_ns: u128,
@@ -30,7 +30,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Number of datagrams below the largest number that have not arrived.
+    /// Number of datagrams not received whose numbers are below the largest one received.
     pub fn lost(&self) -> u64 {
         self.expected.saturating_sub(self.packets)
     }
@@ -40,7 +40,7 @@ impl Received {
         Span(self.jitter_16ths >> 4)
     }
 
-    /// Delay that this share of the datagrams did not exceed, with a relative error below 1/64; `None` if none
+    /// Delay that this fraction of the datagrams did not exceed, with a relative error below 1/64; `None` if none has
     /// arrived.
     pub fn delay_quantile(&self, share: f64) -> Option<Span> {
         let rank = ((self.packets as f64 * share).ceil() as u64).clamp(1, self.packets.max(1));

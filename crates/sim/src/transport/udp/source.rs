@@ -1,14 +1,14 @@
-//! Source of datagrams of equal size, sent at a constant rate or in on-periods separated by silence.
+//! Source of datagrams of a fixed size, sent at a constant rate or in on-periods separated by silence.
 
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
 use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
 
-/// Datagrams of a source.
+/// Datagrams that a source sends.
 #[derive(Clone, Debug)]
 pub struct SourceParams {
     /// Payload of a datagram, bytes.
     pub payload: u32,
-    /// Rate of the IP packets during on-periods; determines the spacing of the datagrams.
+    /// Rate of the IP packets during on-periods; determines the gap between datagrams.
     pub rate: Rate,
     /// On-periods and silences; `None` = always on.
     pub on_off: Option<OnOff>,
@@ -29,18 +29,18 @@ impl SourceParams {
     }
 }
 
-/// Alternating periods of sending and silence, starting with sending.
+/// Alternating on-periods and silences, starting with an on-period.
 #[derive(Clone, Copy, Debug)]
 pub struct OnOff {
     /// Mean length of an on-period.
     pub on: Span,
     /// Mean length of a silence.
     pub off: Span,
-    /// Distribution of the lengths of both.
+    /// Distribution of both lengths.
     pub periods: Periods,
 }
 
-/// Distribution of the lengths of periods.
+/// Distribution of period lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Periods {
     /// Constant lengths, equal to the mean.
@@ -107,8 +107,8 @@ impl Source {
         self.next = start;
     }
 
-    /// Compute the time of the datagram after one that is sent at `now`. Lateness that is not made up shifts the
-    /// whole period.
+    /// Compute the time of the datagram that follows one sent at `now`. Lateness that is not made up shifts the whole
+    /// period.
     fn advance(&mut self, now: Time) {
         self.in_period += 1;
         let next = self.on.0 + self.params.offset(self.in_period);

@@ -1,4 +1,4 @@
-//! Parameters of a conversation.
+//! Conversation parameters.
 
 use std::mem::size_of;
 use std::rc::Rc;
@@ -17,19 +17,23 @@ use crate::tables::tally::MessageRow;
 use crate::transport::TransportConfig;
 
 table! {
-    /// A client at the receiving end and a server at the sending one write to each other, step by step, over one connection.
+    /// A client at the receiving end and a server at the sending end exchange messages, step by step, over one
+    /// connection.
     ///
-    /// The client connects, and closes when everything is said. A step begins when the one before it has arrived. Each message leaves a
-    /// row in the table `conversations`. What a step draws depends only on the seed, the flow and its number, so scenarios that are compared
-    /// hold the same conversation. Nagle's algorithm is on, as it is for a socket; `stack.nodelay` turns it off.
+    /// The client opens the connection, and closes it after the last step. A step begins when the previous step has
+    /// arrived. Each message has a row in the table `conversations`. The values that a step draws depend only on the
+    /// seed, the flow and the number of the step, so compared scenarios have the same conversation. Nagle's algorithm
+    /// is on, the default of a socket; `stack.nodelay` turns it off.
     pub struct ConversationParams "conversation" {
         /// Steps of the conversation, in order.
         steps: Vec<Turn> = Takes::List(&Takes::Table(Turn::TABLE), 1);
-        /// Number of times that the steps are gone through. Default: again and again, until the flow stops.
+        /// Number of rounds through the steps. Default: the steps are repeated until the flow stops.
         repeat: Option<u32> = COUNT;
-        /// Time from the arrival of the last step to the first one of the next round: a duration, or a distribution of durations.
+        /// Time from the arrival of the last step of a round to the first step of the next round: a duration, or a
+        /// distribution of durations.
         think: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
-        /// Number of conversations at a time on the connection, whose messages share its stream of bytes, in the order of the writes.
+        /// Number of concurrent conversations on the connection. Their messages share its byte stream, in the order of
+        /// the writes.
         streams: u32 = Takes::Whole(1, 10_000), 1;
     }
     rules |params, rules| {
@@ -56,19 +60,20 @@ table! {
 table! {
     /// A step of a conversation: one end writes a message, in one write or several.
     pub struct Turn "turn" {
-        /// Writes of the client: a size, several of one size ("2 x 1 kB"), or a distribution of sizes.
+        /// Writes of the client: a size, several writes of one size ("2 x 1 kB"), or a distribution of sizes.
         client: Option<Writes> = Takes::Writes;
-        /// Writes of the server. A step has one of the two.
+        /// Writes of the server. A step has either `client` or `server`.
         server: Option<Writes> = Takes::Writes;
         /// Time from one write to the next: a duration, or a distribution of durations.
         gap: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
-        /// Time that passes before the first write: the writer thinks, or works.
+        /// Time before the first write, for example the writer's processing time: a duration, or a distribution of
+        /// durations.
         wait: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
-        /// Whether each write is a message of its own.
+        /// Whether each write is a separate message.
         separate: bool = FLAG, false;
-        /// The step begins together with the one before it, and does not wait for the arrival of that.
+        /// Whether the step begins together with the previous step, instead of after its arrival.
         together: bool = FLAG, false;
-        /// TCP_CORK is set before the first write and cleared after the last one.
+        /// Whether TCP_CORK is set before the first write and cleared after the last one.
         corked: bool = FLAG, false;
     }
 }
@@ -80,7 +85,7 @@ impl Turn {
     }
 }
 
-/// Several writes, whose sizes are equal or drawn from one distribution.
+/// Several writes, all of one size or with sizes drawn from one distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writes {
     /// Number of writes.

@@ -1,7 +1,7 @@
 use crate::tables::table::Column;
 use crate::{parse, run, Output};
 
-/// A path with 10 Mbit/s and a one-way delay of 10 ms.
+/// A 10 Mbit/s path with a one-way delay of 10 ms.
 fn of(workload: &str, more: &str) -> Output {
     let text = format!(
         r#"{{"duration_ns": 20000000000,
@@ -16,7 +16,7 @@ fn size(bytes: u32, times: u32) -> String {
     format!(r#"{{"kind": "constant", "value": {bytes}, "times": {times}}}"#)
 }
 
-/// A column of counts.
+/// Values of a column of counts.
 fn numbers(output: &Output, name: &str) -> Vec<u32> {
     match output.table("conversations").column(name) {
         Some(Column::U4(values)) => values.clone(),
@@ -44,8 +44,8 @@ fn an_answer_in_two_writes_stalls_for_a_delayed_ack_unless_nagle_is_off() {
     );
     let usual = median(latencies(&of(&steps, ""), 1));
     let without = median(latencies(&of(&steps, r#""stack": {"nodelay": true},"#), 1));
-    // one-way delay and two packets of 0.84 ms; the second one waits for an ACK that is delayed by 40 ms, and for a
-    // round trip
+    // the one-way delay and two packets of 0.84 ms each; the second waits for an ACK that is delayed by 40 ms, and
+    // for a round trip
     assert!((0.0115..0.0125).contains(&without), "{without}");
     assert!((0.068..0.078).contains(&usual), "{usual}");
     let quick = median(latencies(&of(&steps, r#""stack": {"quickack": true},"#), 1));

@@ -1,5 +1,5 @@
-//! Carrier of transactions and conversations: the simulator's world, or the sockets of a real kernel. Arrivals, draws
-//! and behaviour of clients are the same for both.
+//! Carrier of transactions and conversations: the simulator's world, or the sockets of a real kernel. Client
+//! arrivals, random draws and client behaviour are the same for both.
 
 use std::fmt::Debug;
 
@@ -18,13 +18,13 @@ pub trait Carrier {
 
     /// Current time.
     fn now(&self) -> Time;
-    /// Number of the flow.
+    /// Flow number.
     fn flow(&self) -> FlowId;
     /// End of client arrivals, exclusive.
     fn stop(&self) -> Time;
     /// Whether another connection can be opened.
     fn has_room(&self) -> bool;
-    /// Record of transactions.
+    /// Transaction record.
     fn log(&mut self) -> &mut TransactionLog;
     /// Open the client's `idx`-th connection.
     fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;
@@ -50,11 +50,11 @@ pub trait Carrier {
     fn cork(&mut self, conn: Self::Conn, host: usize, on: bool);
     /// Close: send a FIN after the written data.
     fn close(&mut self, conn: Self::Conn, host: usize);
-    /// Record that the connection is established at the client.
+    /// Record that the connection has been established at the client.
     fn note_established(&mut self, conn: Self::Conn);
     /// Remove a connection that has ended or failed.
     fn retire(&mut self, conn: Self::Conn);
-    /// Record that everything is finished, and that the last response was complete at `answered`.
+    /// Record that everything has finished, and that the last response was complete at `answered`.
     fn note_completed(&mut self, answered: Time);
     /// Set the workload's wake-up to `at`, which replaces an earlier one.
     fn wake(&mut self, at: Time);

@@ -1,5 +1,5 @@
 //! State shared by the flows of a group of transactions: sizes, limits, the mix of initial windows, and the rate of
-//! arrivals, given directly or as a share of the bottleneck's rate.
+//! arrivals, given directly or as a fraction of the bottleneck's rate.
 
 use std::cell::Cell;
 use std::mem::size_of;
@@ -22,14 +22,14 @@ table! {
     /// Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
     ///
     /// Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole
-    /// group. What the k-th transaction of a flow draws depends only on the seed, so scenarios that are compared see
+    /// group. The values that the k-th transaction of a flow draws depend only on the seed, so compared scenarios have
     /// the same clients.
     pub struct TransactionsParams "transactions" {
         /// Size of a response: a size, or a distribution of sizes.
         bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
         /// Size of a request.
         request: u64 = SIZE, 200;
-        /// When clients arrive.
+        /// Arrival process of the clients.
         arrivals: ArrivalsConfig = Takes::OneOf(ArrivalsConfig::FAMILY);
         /// Number of connections that a client opens at once.
         batch: u32 = COUNT, 1;
@@ -38,7 +38,7 @@ table! {
         /// Time from the end of a response to the next request: a duration, or a distribution of durations.
         think: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
         /// A Web page: number of responses that the client fetches over all its connections; each connection that
-        /// becomes free takes the next one. Replaces `requests`.
+        /// becomes free fetches the next one. Replaces `requests`.
         objects: Option<u32> = COUNT;
         /// Incast: a client sends its requests on all its connections at the same time, and the next ones when the last
         /// connection has its response.
@@ -46,10 +46,10 @@ table! {
         /// Total number of connections; with one request each, this is the number of transactions. Default: clients
         /// arrive until the flows stop.
         count: Option<u64> = Takes::Whole(1, 1_000_000_000);
-        /// Maximum number of open connections. A client that finds this many is turned away. Required for a load above
-        /// 1.
+        /// Maximum number of open connections. A client that arrives while this many are open is refused. Required for
+        /// a load above 1.
         max_open: Option<u32> = COUNT;
-        /// Initial windows from which connections draw theirs, with probabilities. Default: all use
+        /// Initial windows from which connections draw, with probabilities. Default: all connections use
         /// `stack.initial_window`.
         initial_window_mix: Vec<InitialWindow> = Takes::List(&Takes::Table(InitialWindow::TABLE), 0), Vec::new();
         /// Whether each connection draws an initial window ("transaction"), or each client draws one for all its
@@ -103,7 +103,7 @@ impl Params for TransactionsParams {
         Asks::Everything
     }
 
-    /// Memory of the rows, and of the open connections.
+    /// Memory for the rows and the open connections.
     fn memory(&self, place: &Place) -> f64 {
         let duration_s = place.duration.0 as f64 * 1e-9;
         let bps = place.bottleneck_bps.unwrap_or(FASTEST_BPS) as f64;
@@ -163,7 +163,7 @@ const OPEN_S: f64 = 30.0;
 pub struct Plan {
     /// Parameters from the scenario.
     pub params: TransactionsParams,
-    /// Settings of connections, with their probabilities.
+    /// Connection settings and their probabilities.
     pub mix: Vec<Start>,
     /// Maximum number of open connections.
     pub max_open: u32,
@@ -179,18 +179,18 @@ pub struct Plan {
 pub struct Start {
     /// Upper bound of the random numbers that select this entry, unless an earlier entry is selected.
     pub threshold: u64,
-    /// Settings of both hosts.
+    /// Settings for both hosts.
     pub config: Rc<Config>,
     /// Index of the tally of its transactions.
     pub tally: u32,
 }
 
-/// Bytes of packets on the links.
+/// Packet sizes on the links, bytes.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     /// Payload of a full segment.
     payload: u32,
-    /// Bytes of a data packet on top of its payload.
+    /// Overhead of a data packet beyond its payload, bytes.
     headers: u32,
     /// Bytes of the other packets in the data direction per connection: SYN-ACK, ACK of the request, FIN, and ACK of
     /// the client's FIN.
@@ -205,8 +205,8 @@ impl Wire {
         Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 3 * headers }
     }
 
-    /// Packets of QUIC: full datagrams of 1,452 bytes with short header, tag, and a frame with offset and length.
-    /// Other packets are the server's part of the handshake, in a datagram of at least 1,200 bytes, and some ACKs.
+    /// QUIC packets: full 1,452-byte datagrams with a short header, a tag, and a frame with offset and length. Other
+    /// packets are the server's part of the handshake, in a datagram of at least 1,200 bytes, and some ACKs.
     fn of_quic(framing: u32) -> Wire {
         let headers = 28 + 1 + 8 + 2 + 16 + 12 + framing;
         Wire { payload: 1452 + 28 + framing - headers, headers, others: 1228 + 3 * 70 + 4 * framing }
@@ -231,7 +231,7 @@ impl Wire {
 }
 
 impl Plan {
-    /// Return the plan and the arrival process of a group of TCP flows. Adds the group's tallies and its offered
+    /// Return the plan and the arrival process for a group of TCP flows. Adds the group's tallies and its offered
     /// load.
     pub fn of_tcp(
         params: &TransactionsParams,
@@ -283,7 +283,7 @@ impl Plan {
         self.params.objects.is_some() || self.params.together
     }
 
-    /// Bytes on the wire of the data packets of a response, each counted once.
+    /// Wire bytes of a response's data packets, each counted once.
     pub fn on_the_wire(&self, bytes: u64) -> u64 {
         bytes + bytes.div_ceil(self.wire.payload as u64) * self.wire.headers as u64
     }
@@ -338,8 +338,8 @@ fn process(
 }
 
 impl TransactionsParams {
-    /// Check that the shares of the initial windows sum to 1, and that `objects` is not combined with `requests` or
-    /// `together`.
+    /// Check that the probabilities of the initial windows sum to 1, and that `objects` is not combined with
+    /// `requests` or `together`.
     fn judge_keys(&self, rules: &mut Rules) {
         let sum: f64 = self.initial_window_mix.iter().map(|entry| entry.share).sum();
         if !self.initial_window_mix.is_empty() && (sum - 1.0).abs() > 1e-9 {
@@ -363,7 +363,8 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Refuse a total load above 1 if any group does not limit its open connections: they would pile up without end.
+    /// Reject a total load above 1 if any group does not limit its open connections: they would pile up without
+    /// bound.
     pub fn check(&self) -> Result<(), Error> {
         let load: f64 = self.groups.iter().map(|(_, load, _)| load).sum();
         let open_ended = self.groups.iter().find(|(_, _, limited)| !limited);

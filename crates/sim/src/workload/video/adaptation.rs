@@ -27,7 +27,7 @@ pub trait Adaptation {
 }
 
 family! {
-    /// Which one, and its settings.
+    /// An adaptation algorithm and its parameters.
     pub enum AdaptationConfig "adaptations" {
         Festive(FestiveParams),
         RateBased(RateBasedParams),
@@ -76,7 +76,7 @@ impl Adaptation for Adapter {
     }
 }
 
-/// Highest level whose bitrate is at most `bps`; the lowest level if there is none.
+/// Highest level whose bitrate is at most `bps`, or the lowest level if there is none.
 pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
 }

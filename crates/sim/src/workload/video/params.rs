@@ -1,4 +1,4 @@
-//! Parameters of players in a scenario, and the rules that relate several of them.
+//! Player parameters in a scenario, and the rules that relate several of them.
 
 use std::mem::size_of;
 use std::rc::Rc;
@@ -18,8 +18,8 @@ table! {
     ///
     /// The player requests chunks back to back until its buffer reaches the target, then requests one whenever the
     /// buffer has drained to the target. The size of a chunk relative to its bitrate depends only on the seed, the flow
-    /// and the number of the chunk, so scenarios that are compared show the same video. Over PCC the request is a
-    /// datagram in the reverse direction.
+    /// and the number of the chunk, so compared scenarios play the same video. Over PCC the request is a datagram in
+    /// the reverse direction.
     pub struct VideoParams "video" {
         /// Bitrates to choose from, in ascending order.
         ladder: Vec<u64> = Takes::List(&RATE, 1);
@@ -39,7 +39,7 @@ table! {
         request: u64 = SIZE, 200;
         /// Maximum deviation of a chunk's size from bitrate times length, as a share of it. Sizes are drawn uniformly.
         size_variation: f64 = Takes::Number(0.0, 0.99), 0.0;
-        /// How the player chooses a bitrate.
+        /// Algorithm by which the player chooses a bitrate.
         adaptation: AdaptationConfig = Takes::OneOf(AdaptationConfig::FAMILY), usual("festive");
     }
     rules VideoParams::judge_keys

@@ -12,11 +12,11 @@ pub enum State {
     Buffering,
     /// Playing.
     Playing,
-    /// Stalled: the buffer ran empty, and playback waits until it is filled again.
+    /// Stalled: the buffer has run empty, and playback waits until it has refilled.
     Stalled,
 }
 
-/// Buffer of a player and its history.
+/// A player's buffer and its history.
 #[derive(Clone, Debug)]
 pub struct Playback {
     /// Playing time in the buffer at which playback starts, and resumes after a stall.
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_stall_by_hand() {
-        // chunks of 4 s arrive at 1, 3, 14 and 16 s; playback starts with 8 s in the buffer
+        // 4 s chunks arrive at 1, 3, 14 and 16 s; playback starts with 8 s in the buffer
         let mut p = Playback::new(S * 8);
         p.add(at(1), S * 4, false);
         assert_eq!((p.state(), p.level()), (State::Buffering, S * 4));

@@ -1,10 +1,10 @@
-//! Handling of packets behind each link, determined after all paths are added.
+//! Handling of packets after each link, determined once all paths have been added.
 
 use super::next::{Hop, AHEAD, ALONE};
 use super::{LinkSlot, Net};
 
 impl Net {
-    /// Determine for each hop how packets are passed on. Called after all paths are added.
+    /// Determine for each hop how packets are passed on. Called once all paths have been added.
     pub(in crate::world) fn look_for_sources(&mut self, may_stand: bool) {
         if std::mem::replace(&mut self.knows_sources, true) {
             return;

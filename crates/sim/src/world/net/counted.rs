@@ -11,7 +11,7 @@ use crate::world::gauges::Gauges;
 use crate::world::World;
 
 impl World {
-    /// Start measuring delays, round-trip times and losses of each flow. Called after the last path is added.
+    /// Start measuring delays, round-trip times and losses of each flow. Called once the last path has been added.
     pub fn measure(&mut self, from: Time) {
         self.net.gauges = Some(Box::new(Gauges::new(from, self.net.origins.len())));
         self.takes_notes = true;

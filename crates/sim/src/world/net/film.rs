@@ -7,7 +7,7 @@ use super::next::Hop;
 use crate::world::World;
 
 impl World {
-    /// Record the packets on each link from `from` on. Called after the last path is added.
+    /// Record the packets on each link from `from` on. Called once the last path has been added.
     pub fn film(&mut self, from: Time) {
         self.net.links.iter_mut().for_each(|slot| slot.link.film(from));
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);

@@ -74,7 +74,7 @@ impl Net {
         }
     }
 
-    /// Schedule an event for the junction before the effect of an arrival at `at` can be observed.
+    /// Schedule an event for the junction, before the effect of an arrival at `at` can be observed.
     #[inline(never)]
     fn arm_junction(&mut self, number: usize, at: Time) {
         let junction = &mut self.junctions[number];
@@ -92,8 +92,7 @@ impl Net {
         }
     }
 
-    /// Take the arrivals before `at` at all junctions, and of those at `at` the ones whose `since` is not later than
-    /// this.
+    /// Take all arrivals at junctions before `at`, and those at `at` whose own `since` is not later than `since`.
     pub(in crate::world) fn catch_up(&mut self, at: Time, since: Time) {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }
@@ -149,7 +148,7 @@ impl LinkSlot {
 struct Coming {
     at: Time,
     since: Time,
-    /// Number of the link that delivers it.
+    /// Number of the link that delivers the packet.
     from: u32,
     id: PacketId,
     way: u32,
@@ -157,7 +156,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Whether the event of this arrival would come before that of `other`.
+    /// Whether this arrival's event would come before that of `other`.
     #[inline]
     fn before(&self, other: &Coming) -> bool {
         self.at < other.at || self.at == other.at && (self.since, self.from) < (other.since, other.from)
@@ -173,15 +172,15 @@ pub(super) struct Junction {
     /// Minimum time to cross the link.
     delay: Span,
     coming: Vec<Coming>,
-    /// Number of packets at the start of the list that were already taken.
+    /// Number of packets at the start of the list that have already been taken.
     came: usize,
     /// Number of packets at the start of the list that are sorted.
     sorted: usize,
-    /// Number of packets at the start of the list that were prefetched for the first and for the second time.
+    /// Number of packets at the start of the list that have been prefetched in the first round, and in the second.
     foreseen: [usize; 2],
 }
 
-/// Distance of the two prefetches, in packets beyond the current one.
+/// Distances of the two prefetches, in packets beyond the current one.
 const FORESEEN: [usize; 2] = [64, 32];
 
 impl Junction {
@@ -221,7 +220,7 @@ impl Junction {
         (std::mem::take(&mut self.coming), self.came)
     }
 
-    /// Put the list back after its first `came` packets were taken. Return the time of the next arrival, or
+    /// Put the list back after its first `came` packets have been taken. Return the time of the next arrival, or
     /// `Time::NEVER`. Taken packets are removed once they fill half of the list.
     fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
         if 2 * came >= all.len() {

@@ -1,15 +1,15 @@
-//! Next hops behind a link.
+//! Next hops after a link.
 
 use ackclock_core::prefetch::prefetch;
 
 use super::MAX_LINKS;
 
-/// Next hops behind a link, by path index (twice the flow, plus one if forward). Packets do not store their position.
+/// Next hops after a link, by path index (twice the flow, plus one if forward). Packets do not store their position.
 #[derive(Clone)]
 pub(super) struct Next {
-    /// Next hop of all paths; if paths diverge here, the number of a table.
+    /// Next hop of all paths; the number of a table if paths diverge here.
     same: Hop,
-    /// Whether a path ends behind this link.
+    /// Whether a path ends after this link.
     pub(super) ends: bool,
     /// See [`Link::passes_ahead`](ackclock_net::Link::passes_ahead).
     pub(super) ahead: bool,
@@ -18,7 +18,7 @@ pub(super) struct Next {
     pub(super) told_late: bool,
 }
 
-/// Next hop by path, for links behind which paths diverge. Few links have such a table.
+/// Next hop by path, for links after which paths diverge. Few links have such a table.
 pub(super) type Tables = Vec<Vec<Hop>>;
 
 impl Next {

@@ -1,5 +1,5 @@
-//! Tests that passing packets ahead of time gives the same run as one event per packet, and that observers do not
-//! change a run.
+//! Tests that passing packets ahead of time gives the same run as one event per packet, and that observing a run does
+//! not change it.
 
 use proptest::prelude::*;
 

@@ -17,7 +17,8 @@ fn the_ack_of_a_fin_waits_for_the_own_fin() {
 }
 
 /// Other triggers of an immediate ACK still apply (Linux `__tcp_ack_snd_check`, `tcp_data_queue`,
-/// `__tcp_cleanup_rbuf`), and after the application's own FIN the ACK has nothing to wait for (`tcp_fin` in FIN-WAIT).
+/// `__tcp_cleanup_rbuf`), and after the application's own FIN there is nothing left for the ACK to wait for (`tcp_fin`
+/// in FIN-WAIT).
 #[test]
 fn the_ack_of_a_fin_leaves_at_once_where_one_is_due() {
     let mut peer = Peer::after(40);

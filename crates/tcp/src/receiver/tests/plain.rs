@@ -31,7 +31,7 @@ enum Step {
     QuickAcksEnd,
 }
 
-/// Generate arrivals; `in_order` is the weight of expected segments against a total of five for others.
+/// Generate arrivals; `in_order` is the weight of in-order segments, relative to a total weight of five for all others.
 fn arrives(in_order: u32) -> impl Strategy<Value = Step> {
     let len = prop_oneof![12 => Just(SMSS as u32), 2 => 0..SMSS as u32, 1 => SMSS as u32..30_000];
     let from = prop_oneof![in_order => Just(0i64), 4 => (1..5i64).prop_map(|n| n * SMSS as i64), 1 => -3_000..30_000i64];
@@ -68,7 +68,7 @@ fn step(in_order: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Return a profile with random settings of a receiver.
+/// Return a profile with random receiver settings.
 fn config() -> impl Strategy<Value = Config> {
     let odds = (0..4usize, 0..6u8, 0..6u8, 0..6u8, 0..6u8, any::<[bool; 3]>());
     odds.prop_map(|(profile, calls, cheats, splits, sack, [compression, dsack, shrinks])| {
@@ -117,7 +117,7 @@ impl Run<'_> {
             Step::Sends => {
                 receiver.on_data_sent(now);
                 headers.push(Segment::default());
-                receiver.stamp(&mut headers[0]); // data sent carries an ACK too
+                receiver.stamp(&mut headers[0]); // sent data carries an ACK too
             }
             Step::Reads(bytes) if receiver.reader.explicit => {
                 receiver.read(now, bytes);

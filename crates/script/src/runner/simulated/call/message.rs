@@ -1,4 +1,4 @@
-//! `recvmsg`: data, or an entry of the error queue, whose control messages are compared with the script.
+//! `recvmsg`: data, or an error queue entry, whose control messages are compared with the script.
 
 use crate::ast::{Call, Expr};
 use crate::runner::constant::value;

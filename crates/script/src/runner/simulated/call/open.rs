@@ -37,7 +37,7 @@ impl Simulated<'_> {
         Ok(0)
     }
 
-    /// Whether a connection waits for `accept`.
+    /// Whether a connection is waiting for `accept`.
     pub(super) fn acceptable(&self) -> bool {
         let conn = self.stack.conn.as_ref().filter(|_| !self.sockets.owned && !self.sockets.listening);
         conn.is_some_and(|c| c.is_established() || (c.has_failed() && c.receiving().0 > 1))
@@ -101,7 +101,7 @@ impl Simulated<'_> {
         let linger = self.sockets.get(fd).and_then(|s| s.options.linger);
         self.sockets.open.retain(|s| s.fd != fd);
         if kind == Kind::Listener && !self.sockets.listening && !self.sockets.owned {
-            // A connection that waits for `accept` is reset; one that is not established is forgotten (Linux
+            // A connection that is waiting for `accept` is reset; one that is not established is forgotten (Linux
             // `inet_csk_listen_stop`).
             if self.acceptable() {
                 self.stack.act(|conn| conn.reset());

@@ -71,7 +71,7 @@ const UNKNOWN_MSS: u32 = 536;
 /// Supported flags of SO_TIMESTAMPING.
 const STAMPS: i64 = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 9;
 
-/// Refuse options that cannot be played.
+/// Reject options that cannot be played.
 pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     let option = call.args.get(2).and_then(Expr::word);
     let request = call.args.get(1).and_then(Expr::word);

@@ -19,10 +19,10 @@ const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
 /// Events that poll reports even if not requested.
 const UNASKED: i64 = ERR | HUP;
-/// Events that can be requested; the other bits set the way in which they are reported.
+/// Events that can be requested; the other bits control how they are reported.
 const EVENTS: i64 = 0xffff;
 
-/// State of a socket for edge triggering: any difference is an edge.
+/// Socket state for edge triggering: any difference is an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     received: u64,
@@ -106,8 +106,8 @@ impl Simulated<'_> {
         }
     }
 
-    /// Return the end of a wait that began with the call; `None` if it ends only with an event. `timeout` is in ms,
-    /// negative for none.
+    /// Return the time at which a wait that began with the call ends; `None` if only an event ends it. `timeout` is
+    /// in ms, negative for none.
     fn wait_ends(&mut self, timeout: i64) -> Option<Time> {
         let began = self.call_began;
         let end = (timeout >= 0).then(|| began + Span::from_ms(timeout as u64));

@@ -9,7 +9,7 @@ use crate::runner::simulated::Simulated;
 use crate::runner::{unsupported, Stop};
 use crate::shape;
 
-/// Maximum size of a single write, bytes. A larger one is surely a mistake and would never end.
+/// Maximum size of a single write, bytes. A larger one is certainly a mistake and would never complete.
 const MAX_WRITE: i64 = 64 << 20;
 /// Maximum number of pieces of a zero-copy write that one buffer refers to (Linux MAX_SKB_FRAGS).
 const MAX_PIECES: usize = 17;

@@ -1,7 +1,7 @@
 //! FESTIVE: players behind one bottleneck share it fairly, use it well and rarely switch bitrates. Four rules: the
 //! throughput estimate is a harmonic mean over the last chunks; the level changes one step at a time, upwards only
-//! after k chunks at level k; a switch is delayed until it is worth its instability; request times are random, so
-//! that players do not synchronise.
+//! after k chunks at level k; a switch is delayed until its benefit outweighs the instability that it causes; request
+//! times are random, so that players do not synchronise.
 //!
 //! Source: Jiang, Sekar, Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video Streaming
 //! with FESTIVE", CoNEXT 2012; ToN 2014. The text of the paper was not available: the rules are taken from summaries;
@@ -12,8 +12,8 @@
 //!
 //! Differs, or may differ: the cost of stability is 2^n, where n includes the switch under consideration, so a player
 //! that has switched often needs a better reason to switch again (with 2^n + 1, n would cancel out). Switches are
-//! counted over the last `horizon` chunks, which corresponds to the 20 s of the authors' slides for chunks of 4 s.
-//! The buffer level at which the next chunk is requested is drawn from one chunk below to one chunk above the target.
+//! counted over the last `horizon` chunks, which corresponds to the 20 s of the authors' slides for 4 s chunks. The
+//! buffer level at which the next chunk is requested is drawn from one chunk below to one chunk above the target.
 
 use std::collections::VecDeque;
 
@@ -198,12 +198,12 @@ mod tests {
 
     #[test]
     fn small_steps_wait_until_switches_are_forgotten() {
-        // steps of 10 % are worth 12 x (1 - 1/1.1) = 1.09, more than the 2 - 1 of a first switch but less than the 4
+        // 10 % steps are worth 12 x (1 - 1/1.1) = 1.09, more than the 2 - 1 of a first switch but less than the 4
         // - 2 of a second one, which waits until the first is no longer among the last five chunks
         let ladder = [1000, 1100, 1210];
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &ladder, 1e6, 9), [0, 1, 1, 1, 1, 1, 1, 2, 2]);
-        // steps of 8 % are worth 0.89 and never taken
+        // 8 % steps are worth 0.89 and never taken
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &[1000, 1080], 1e6, 9), [0; 9]);
         // unless efficiency has more weight
@@ -248,7 +248,7 @@ mod tests {
             prop_assert!((sum / 200.0 - 0.5).abs() < 0.15, "uniform: {}", sum / 200.0);
         }
 
-        /// Oracle: the rules written again, applied to the whole history.
+        /// Oracle: a second implementation of the rules, applied to the whole history.
         #[test]
         fn levels_are_those_of_the_rules_read_slowly(
             throughputs in prop::collection::vec(50.0f64..4000.0, 1..60),

@@ -3,7 +3,7 @@
 //! chunk.
 //!
 //! Source: most players measured in the FESTIVE paper (Jiang, Sekar, Zhang, CoNEXT 2012) behave like this; no
-//! product's rules are copied. Differs: no margin below the estimate unless `safety` sets one.
+//! product's rules are copied. Differs: there is no margin below the estimate unless `safety` sets one.
 
 use ackclock_core::schema::{Takes, POSITIVE};
 use ackclock_core::{table, Span};
