@@ -173,7 +173,9 @@ def run(
     if report is not None or drawn:
         from ackclock.report.run import watched
 
-        scenario = watched(scenario, trace=report is not None)
+        if backend == "linux":
+            network = _network(scenario, network)
+        scenario = watched(scenario, trace=report is not None, drops=network != "qdisc")
     scenario = limited(scenario)
     part = 0.0
 
@@ -321,6 +323,14 @@ def _draw(
 
         written += [columns.write(result, wanted, width=width, beside=beside) for wanted in plots]
     return written
+
+
+def _network(scenario: Scenario, network: str | None) -> str:
+    """Return the network on which the kernel runs the scenario; the records that a report adds do not choose it."""
+    from ackclock import linux
+
+    kind: Any = network or "auto"
+    return linux.check(scenario, network=kind)
 
 
 def _in_linux(

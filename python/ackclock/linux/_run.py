@@ -203,8 +203,13 @@ def run_batch(
     )
 
 
-def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
+def check(scenario: Scenario, *, network: NetworkKind = "auto") -> NetworkKind:
     """Refuse a scenario that the kernel cannot run.
+
+    Returns
+    -------
+    str
+        Network that the run would have: "qdisc" or "relay".
 
     Raises
     ------
@@ -214,7 +219,8 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
         If there is no kernel.
     """
     kernel = _cache.installed()
-    _job(_text(scenario, kernel), 1, network, kernel)
+    kind: NetworkKind = _job(_text(scenario, kernel), 1, network, kernel)["network"]["kind"]
+    return kind
 
 
 def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = None) -> str:

@@ -49,11 +49,15 @@ STEPS = 1200
 ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "end of run"}
 """Reason for the end of a recovery in table `recoveries` -> words on the page."""
 
+IN_THE_SIMULATOR = "Recording does not change a run: with and without this report it has the same digest."
+ON_THE_KERNEL = "Recording does not change the packets of a run. Its digest covers what was recorded, so a run without this report has another one."
+"""Sentence about what the report's records change."""
+
 TRACE_BYTES = 2**29
 """Memory above which a trace is not recorded for the report, bytes."""
 
 
-def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
+def watched(scenario: Scenario, *, trace: bool = True, drops: bool = True) -> Scenario:
     """Return a scenario that records the data of its report; recording does not change the run.
 
     Parameters
@@ -62,6 +66,8 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
         Scenario to record; its own records are kept.
     trace
         Whether to record ACKs as well.
+    drops
+        Whether to record dropped packets as well, which the kernel's queueing disciplines cannot.
 
     Returns
     -------
@@ -83,7 +89,8 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     ):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
-    scenario = scenario.set("record.drops", True)
+    if drops:
+        scenario = scenario.set("record.drops", True)
     if not trace or record.trace != "none":
         return scenario
     flows = sum(group.count for group in scenario.flows)
@@ -136,10 +143,14 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
             "seed": str(run.seed),
             "digest": run.digest,
             "engine": run.engine,
-            **{key: str(value) for key, value in run.provenance.items() if key in ("build", "backend", "kernel")},
+            **{
+                key: str(value)
+                for key, value in run.provenance.items()
+                if key in ("build", "backend", "kernel", "network")
+            },
         },
         command=command or "ackclock run SCENARIO --report FILE",
-        beside="Recording does not change a run: with and without this report it has the same digest.",
+        beside=ON_THE_KERNEL if run.provenance.get("backend") == "linux" else IN_THE_SIMULATOR,
     )
 
 
