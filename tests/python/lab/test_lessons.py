@@ -362,6 +362,27 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     assert {mark["student"] for mark in json.loads(capsys.readouterr().out)["marks"]} == {*points, "elsewhere"}
 
 
+@pytest.mark.parametrize("kind", ["right link", "right, a literal", "wrong, as handed out"])
+def test_answers_to_another_lesson_alone_are_one_line(own, capsys, kind):
+    """A teacher who forgets --lesson is told so; nobody gets 0 of all points for it."""
+    (lesson,) = lessons(["short-queues.toml"])
+    ending, inside, right = kinds(lesson)[kind]
+    (own / "handed-in").mkdir()
+    (own / "handed-in" / f"ada.{ending}").write_text(str(inside), encoding="utf-8")
+    (own / "handed-in" / "bob.txt").write_text("nothing yet\n", encoding="utf-8")
+    assert main(["lesson", "grade", "handed-in"]) == 2
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.splitlines() == [
+        'ackclock: handed-in: found answers to the lesson "short-queues" alone; allowed: shipped ones, or the file of that lesson behind --lesson'
+    ]
+    assert main(["lesson", "grade", "handed-in", "--lesson", "short-queues.toml", "--json"]) == 0
+    marks = json.loads(capsys.readouterr().out)["marks"]
+    assert [mark["points"] for mark in marks] == [2.5 * right, 0]
+    assert main(["lesson", "grade", "handed-in", "--lesson", "bbr"]) == 2
+    assert "allowed: those of --lesson, or" in capsys.readouterr().err
+
+
 def test_names_stand_before_links_and_the_best_answer_counts(own):
     (lesson,) = lessons(["short-queues.toml"])
     right = f"{_link.made(lesson.answered(lesson.tasks[0]))}&lesson={lesson.id}"
