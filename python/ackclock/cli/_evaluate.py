@@ -209,7 +209,7 @@ def _run(controller: str, asked: Options) -> int:
         _terminal.show_json(to_json(found, statements=statements))
     else:
         _terminal.show(_table(found))
-        for line in _open(found, asked.out):
+        for line in _open(found, asked.out, folder):
             _terminal.say(line)
         _terminal.say(page.conclusion(found))
         _terminal.say(f"digest over all digests: {found.digest}")
@@ -219,13 +219,14 @@ def _run(controller: str, asked: Options) -> int:
     return 1 if worse or (asked.strict and open_) else 0
 
 
-def _open(found: Evaluation, out: Path | None) -> list[str]:
+def _open(found: Evaluation, out: Path | None, folder: Path) -> list[str]:
     """Return lines about the result of additional runs, and about what would settle the rows that still show no difference."""
     from ackclock.evaluate import page
     from ackclock.evaluate.files import settling_commands
 
     lines = [page.decided(found.decided)] if found.decided is not None else []
-    commands = settling_commands(found, more=[f"--out {shlex.quote(str(out))}"] if out is not None else [])
+    more = [f"--out {shlex.quote(str(out))}"] if out is not None else []
+    commands = settling_commands(found, more=more, folder=folder)
     lines += ["What would settle the rows that show no difference:"] if found.open else []
     for command in dict.fromkeys(commands.values()):
         lines += [f"  {one.row}: {one.text}" for one in found.open if commands[one.row] == command]
