@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
@@ -362,7 +361,7 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     from ackclock._agents.controllers import check
     from ackclock._files import give_leave
     from ackclock.attack import zoo
-    from ackclock.own import described, named, short
+    from ackclock.own import class_meant, described, named, short
     from ackclock.scenario import Scenario
 
     if named(controller):
@@ -380,8 +379,9 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     except ScenarioError as error:
         place = what if error.key.endswith("congestion_control") else "--option"
         own = "" if place == "--option" or "FILE." in error.allowed else "FILE.py:CLASS, FILE.c, FILE.rs, "
-        meant = f'; did you mean "{controller}:CLASS"?' if re.fullmatch(r"[\w./-]+\.py", controller) else ""
-        raise InputError(f"{place}: found {error.found}{meant}; allowed: {own}{error.allowed}") from None
+        raise InputError(
+            f"{place}: found {error.found}{class_meant(controller)}; allowed: {own}{error.allowed}"
+        ) from None
     if named(controller):
         check(described(resolved(controller), options).load(), closed_loop=False)  # situations are closed loops
         return short(controller)
