@@ -2,8 +2,9 @@
 Windows of Reno and CUBIC
 =========================
 
-One flow at a time on 20 Mbit/s with an RTT of 60 ms and a buffer of one bandwidth-delay product. Reno adds a segment per
-round trip; CUBIC returns quickly to the window at the last loss, stays there for a while, and then probes beyond it.
+One flow at a time on a 20 Mbit/s path with a 60 ms RTT and a buffer of one bandwidth-delay product. Reno adds a segment
+per round trip; CUBIC returns quickly to the window at the last loss, stays there for a while, and then probes beyond
+it.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 BBR against CUBIC, by the size of the buffer
 ============================================
 
-Two flows, one of each, share 20 Mbit/s. With a shallow buffer BBR takes nearly everything, because it ignores the
-losses that its bursts cause. With a deep buffer CUBIC fills the queue, and BBR is limited to the window that its
+Two flows, one of each, share a 20 Mbit/s link. With a shallow buffer BBR takes nearly everything, because it ignores
+the losses that its bursts cause. With a deep buffer CUBIC fills the queue, and BBR is limited to the window that its
 model of the path allows.
 """
 

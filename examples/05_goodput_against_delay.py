@@ -2,8 +2,8 @@
 Goodput against delay
 =====================
 
-Nine controllers, each alone on the same path with a buffer of four bandwidth-delay products. The best place is the
-top left corner: full use of the link without a queue.
+Nine controllers, each alone on the same path with a buffer of four bandwidth-delay products. The top left corner is
+best: a fully used link without a queue.
 """
 
 import matplotlib.pyplot as plt

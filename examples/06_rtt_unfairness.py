@@ -2,8 +2,8 @@
 Unfair by round-trip time
 =========================
 
-Two flows of the same controller share a link; one has an RTT of 20 ms, the other of 20 to 200 ms. Start times are
-random, and each point is the mean over eight seeds.
+Two flows of the same controller share a link; one has an RTT of 20 ms, the other an RTT of 20 to 200 ms. Start times
+are random, and each point is the mean over eight seeds.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A controller of your own
 ========================
 
-AIMD(a, b) adds *a* segments per round trip and reduces the window by the share *b* on a loss. Reno is AIMD(1, 1/2). A
-gentler decrease needs a smaller increase to stay fair: AIMD(0.2, 1/8) sends more smoothly and reacts more slowly.
+AIMD(a, b) adds *a* segments per round trip and reduces the window by the fraction *b* on a loss. Reno is AIMD(1, 1/2).
+A gentler decrease needs a smaller increase to stay fair: AIMD(0.2, 1/8) sends more smoothly and reacts more slowly.
 """
 
 import matplotlib.pyplot as plt

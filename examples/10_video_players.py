@@ -2,7 +2,7 @@
 Video players behind one link
 =============================
 
-Three players with FESTIVE and three that follow the measured rate share 12 Mbit/s. Each line shows the bitrate of one
+Three FESTIVE players and three that follow the measured rate share a 12 Mbit/s link. Each line shows the bitrate of one
 player's chunks.
 """
 

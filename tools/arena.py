@@ -7,8 +7,8 @@
     python tools/arena.py                 # write docs/arena.md from these files
     python tools/arena.py --check         # exit code 1 if the page is outdated
 
-FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt. The other salts, without the files,
-show the table's reliability. measured/arena/TASK.json has the digest of every run of the table: `ackclock arena rerun
+FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt. The other
+salts, without files of their own, show how reliable the table is. measured/arena/TASK.json has the digest of every run of the table: `ackclock arena rerun
 measured/arena/TASK.json ENTRY` compares them.
 """
 
@@ -40,7 +40,7 @@ OF_PAGES = (
     ("docs/how-to/write-a-controller-in-c.md", "tcp_wary.c"),
     ("docs/how-to/write-a-controller-in-rust.md", "wary.rs"),
 )
-"""Pages with a controller, and the name under which a reader saves it."""
+"""Pages that contain a controller, and the name under which a reader saves it."""
 
 LEFT_OUT = ("pcc-allegro-", "pcc-proteus-h", "quinn:ours-")
 """Prefixes of names that are variants of other entries."""
@@ -62,7 +62,7 @@ def entries(folder: Path) -> list[str]:
 
 
 def _saved(page: Path, name: str) -> str:
-    """The block that a page tells its reader to save under a name."""
+    """The block that a page tells readers to save under a name."""
     _, _, rest = page.read_text(encoding="utf-8").partition(f" {name}\n")
     text, end, _ = rest.partition("```\n")
     if not end:
@@ -71,7 +71,7 @@ def _saved(page: Path, name: str) -> str:
 
 
 def measure(folder: Path) -> None:
-    """Make the missing runs, and record them. Further salts run once, because the first one already shows which runs do not repeat."""
+    """Do the missing runs and record them. Further salts run once, because the first one already shows which runs are not repeatable."""
     from ackclock import arena
     from ackclock.arena import files
     from ackclock.cli._arena import entries_of
@@ -254,7 +254,7 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
 
 
 def _less_than_reno(said: Said) -> str:
-    """Difference between the shares that the winner and Reno leave to others, with its interval."""
+    """Difference between what the winner and Reno leave to others, with its interval."""
     from ackclock.judge.intervals import paired_difference
 
     left = {
@@ -265,7 +265,7 @@ def _less_than_reno(said: Said) -> str:
 
 
 def _write(name: str, table: Said, **more: Any) -> None:
-    """A record with the build that made the runs, which may be older than the current one."""
+    """A record that names the build that did the runs, which may be older than the current one."""
     path = book.record(name, command="tools/arena.py measure FOLDER", **more)
     held = json.loads(path.read_text("utf-8"))
     version, _, build = table["engine"].partition("+")
@@ -346,7 +346,7 @@ def _row(standing: Said) -> list[book.Cell]:
 
 
 def _beside(said: Said) -> int:
-    """Number of draws in the families that measure the share left to others."""
+    """Number of draws in the families that measure the capacity left to others."""
     rows = said["standings"][0]["rows"]
     return sum("others" in row["terms"] for row in rows)
 
@@ -363,7 +363,7 @@ def of_runs(standing: Said) -> str:
 
 
 def _short(standing: Said) -> dict[str, Any]:
-    """Numbers that the score follows from, and the digests."""
+    """Numbers from which the score follows, and the digests."""
     rows = [
         {
             "draw": row["draw"], "seed": row["seed"], "terms": {term: round(v, 4) for term, v in row["terms"].items()}, "digest": row["digest"],

@@ -1,10 +1,10 @@
-"""Holds pages to axe-core, the accessibility checks that browsers' own tools use: light and dark, on a wide screen and on a phone, with
-everything unfolded.
+"""Checks pages with axe-core, the accessibility engine behind browsers' own tools: light and dark, on a wide screen and
+on a phone, with everything unfolded.
 
     python tools/axe.py PAGE...    # HTML files; needs Chromium, and npm the first time
 
-Exit code 1 if a finding is serious or critical. axe-core (MPL-2.0) is a tool of developers: npm loads it into .venv/axe, its hash is
-compared, and nothing of it is shipped.
+Exit code 1 if a finding is serious or critical. axe-core (MPL-2.0) is a development tool: npm installs it into
+.venv/axe, its hash is verified, and no part of it is shipped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LOOK = """(async () => {
 
 
 class Finding(NamedTuple):
-    """A rule that a page breaks: how grave, and the elements."""
+    """A rule that a page violates: its severity, and the elements."""
 
     page: str
     look: str
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def script(*, load: bool = True) -> str:
-    """axe-core itself; loaded from npm first, unless that is not wanted."""
+    """axe-core itself, fetched from npm first if allowed."""
     if not PLACE.is_file():
         if not load:
             raise FileNotFoundError(PLACE)
@@ -104,7 +104,7 @@ def compared(text: bytes) -> str:
 
 
 def findings(pages: Sequence[Path], axe: str) -> Iterator[Finding]:
-    """Findings in each page, on each screen."""
+    """Findings for each page, on each screen."""
     from browser import browser
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, browser(Path(folder)) as tab:
@@ -124,7 +124,7 @@ def short(page: Path) -> str:
 
 
 def told(found: Iterable[Finding]) -> list[str]:
-    """A line for each page and rule, with the screens, and one for each kind of element."""
+    """One line for each page and rule, with the screens, and one for each kind of element."""
     grouped: dict[tuple[str, str], list[Finding]] = {}
     for one in found:
         grouped.setdefault((one.page, one.rule), []).append(one)

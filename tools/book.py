@@ -47,7 +47,7 @@ def record(
     name
         Name of the file: small letters, digits, hyphens.
     what
-        One sentence: the measured quantity, its object, and the population.
+        One sentence: what was measured, on what, and over which population.
     heads, rows
         A table. Numbers stay numbers.
     seeds
@@ -238,7 +238,7 @@ def cell(value: Cell) -> str:
 
 
 def section(name: str, held: dict[str, Any]) -> list[str]:
-    """Section of the page on a measurement."""
+    """Section of the page about one measurement."""
     seeds = f" Seeds: {held['seeds']}." if held["seeds"] else ""
     made = "".join(f", {key} {held[key]}" for key in ("version", "build", "profile") if held[key])
     right = ["---:" if held["rows"] and all(isinstance(row[i], int | float) for row in held["rows"]) else "---"

@@ -1,6 +1,6 @@
-"""Truth about a capture whose sender's kernel reported its state at short intervals: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
+"""Ground truth for a capture whose sender's kernel reported its state at short intervals: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
 
-Both sides cover the time from the handshake to the ACK of the last data: the closing of a connection is no limit.
+Both sides cover the time from the handshake to the ACK of the last data: the closing of a connection is not a limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 CLASSES = ("application", "rwnd", "sndbuf", "window", "repair")
 
 WRONG, RIGHT = 0.05, 0.8
-"""Limits on shares of the time: the maximum attributed wrongly, and the minimum attributed rightly."""
+"""Limits on fractions of the time: maximum attributed wrongly, and minimum attributed correctly."""
 
 
 def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -27,7 +27,7 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
       longer than a round trip nothing was sent or acknowledged. A tail probe of a sender without further data does not count, as in table
       `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
     - to the application, if less than a segment was left to send at both ends of the interval (and cwnd was not full, which also holds back
-      a partial segment), or nothing was outstanding (the clock `busy` stood still); but to the send buffer if the program waits in a write
+      a partial segment), or nothing was outstanding (the clock `busy` did not advance); but to the send buffer if the program waits in a write
       (`eager`), because the kernel's clock for that stops while cwnd counts as the limit (`tcp_cwnd_validate`);
     - to the receiver's window, if a segment does not fit into it but fits into cwnd;
     - otherwise to the window: cwnd or pacing.
@@ -46,7 +46,7 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[str, float]]]:
-    """Start, end and seconds of each class, for each time between two samples: `truth` is their sum."""
+    """Start, end and seconds per class of each interval between two samples; `truth` is their sum."""
     last = len(rows)
     if rows and not rows[-1]["unacked"]:
         last = next(i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1]))
@@ -79,12 +79,12 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
 
 
 def _acked(row: Mapping[str, Any]) -> float:
-    """Bytes that have arrived; if unknown, a number that grows as less data is left."""
+    """Bytes that have arrived; if unknown, a number that grows as less data remains."""
     return float(row.get("bytes_acked", -row["unacked"] - row["notsent"]))
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Return whether each time between two samples is a wait for a timer that ended in a retransmission."""
+    """Return, for each interval between two samples, whether it is a wait for a timer that ended in a retransmission."""
     made = [False] * max(len(rows) - 1, 0)
     since = 0
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
@@ -102,7 +102,7 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 
 def had_more(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
-    """Time of the first sample with data left to send and of the last write, s; `None` if a sample in between had none left."""
+    """Times of the first sample with data left to send and of the last write, s; `None` if no data was left at a sample in between."""
     first = next((i for i, row in enumerate(rows) if row["notsent"] > 0), len(rows))
     written = [_acked(row) + row.get("outstanding", row["unacked"]) + row["notsent"] for row in rows]
     if rows and "bytes_acked" in rows[0]:
@@ -116,7 +116,7 @@ def had_more(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Shares of the time of a capture."""
+    """How the time of a capture was attributed, as fractions."""
 
     right: float
     untold: float
@@ -125,13 +125,13 @@ class Verdict:
     sentence: str
     refused: bool
     wrong_at_times: float = 0.0
-    """Share wrong within the times between two samples. Mistakes that cancel in the shares of the whole do not cancel here."""
+    """Fraction attributed wrongly within the intervals between samples. Errors that cancel in the totals do not cancel here."""
     blamed: float | None = None
-    """Share attributed to the application, of the time up to the last write; `None` if the kernel had nothing to send at one of the samples."""
+    """Fraction of the time up to the last write that is attributed to the application; `None` if the kernel had nothing to send at one of the samples."""
 
     @property
     def wrong(self) -> float:
-        """Share that is neither right nor left open."""
+        """Fraction that is neither correct nor undecided."""
         return max(1.0 - self.right - self.untold, 0.0)
 
 
@@ -192,7 +192,7 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
 def _matched(
     real: Mapping[str, float], told: Mapping[str, float], *, level: bool, buffered: bool
 ) -> tuple[float, float]:
-    """Shares that are right, and shares that are unknown."""
+    """Fractions that are correct, and fractions that are unknown."""
     real, told = dict(real), dict(told)
     whole, said = sum(real.values()) or 1.0, sum(told.values()) or 1.0
     if level or buffered:
@@ -209,7 +209,7 @@ def _matched(
 
 
 def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
-    """Return the seconds attributed to each class, for successive times."""
+    """Return the seconds attributed to each class, for consecutive intervals."""
     made, at = [], 0
     for start, end in times:
         while at < len(said) and said[at][1] <= start:
@@ -225,7 +225,7 @@ def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[flo
 
 
 def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]]) -> float:
-    """Lead of the kernel's clock over the capture's, s: the sample after an ACK shows the ACK's effect, the sample before it does not."""
+    """Lead of the kernel's clock over the capture's, s, found from ACKs: the sample after an ACK shows its effect, the sample before does not."""
     least, most, at = [], [], 0
     for before, now in itertools.pairwise(rows):
         if _acked(now) > _acked(before):

@@ -1,5 +1,6 @@
-"""Checks the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), between crates and between the rooms of one, and no file of
-tests is forgotten. `--count` prints how many circles and arrows up each crate has, folder by folder.
+"""Checks the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), between crates and between the rooms of one, and
+no test file is forgotten. `--count` prints the number of cycles and upward dependencies in each crate, folder by
+folder.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ FLOORS = {
         ("recount",),
     ),
 }
-"""Rooms of a crate, or of a folder in it, from the bottom up: each uses only rooms below it."""
+"""Rooms of a crate, or of a folder in it, from the bottom up: each may use only rooms below it."""
 
 CIRCLES = {
     ("cc", "controller/bbr"): 1,
@@ -71,7 +72,7 @@ CIRCLES = {
     ("guest", ""): 1,
     ("guest", "flows"): 1,
 }
-"""Known circles: the maximum number in a folder."""
+"""Known cycles: the maximum number per folder."""
 
 
 def main() -> int:
@@ -103,7 +104,7 @@ def manifests(root: Path) -> list[Path]:
 
 
 def rooms(root: Path) -> list[str]:
-    """Broken rules between the rooms inside crates."""
+    """Violated rules between the rooms inside crates."""
     broken = []
     for manifest in manifests(root):
         name = manifest.parent.name
@@ -127,7 +128,7 @@ def rooms(root: Path) -> list[str]:
 
 
 def count(root: Path) -> int:
-    """Print circles and arrows up of every folder that has any."""
+    """Print the cycles and upward dependencies of every folder that has any."""
     for manifest in manifests(root):
         name, circles, files = manifest.parent.name, 0, 0
         for folder, graph in sorted(rust_rooms.arrows(manifest.parent / "src").items()):
@@ -144,7 +145,7 @@ def count(root: Path) -> int:
 
 
 def forgotten(manifest: Path) -> list[Path]:
-    """Files of tests that are missing in the single program with those of a crate."""
+    """Test files missing from the single test program of their crate."""
     main = manifest.parent / "tests" / "main.rs"
     if not main.exists():
         return []

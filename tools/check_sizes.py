@@ -1,4 +1,4 @@
-"""Checks the size of files and of Python functions: a long one gives a reason (CONTRIBUTING.md, rule 2).
+"""Checks the size of files and of Python functions: a long one must give a reason (CONTRIBUTING.md, rule 2).
 
 A file of more than 500 lines has a line "Length: WHY" in its first 60 lines, in a comment or a docstring. A Python function of more than
 100 lines, its docstring excluded, has one inside. Rust's functions are held to the same bound by clippy (`too_many_lines`, with a reason at
@@ -26,7 +26,7 @@ def has_reason(lines: list[str]) -> bool:
 
 
 def check_file(name: str, text: str) -> list[str]:
-    """One message for each file or function that is long without a reason."""
+    """One message for each file or function that is long without giving a reason."""
     lines = text.splitlines()
     found = []
     if len(lines) > FILE_LINES and not has_reason(lines[:HEAD_LINES]):

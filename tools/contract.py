@@ -1,6 +1,6 @@
 """Writes the contract of a controller for languages other than Rust, from the tables of `crates/cc/src/controller/contract.rs` as the engine
-describes them: the header of C, the file of Rust for users, the names in the page, the types and the table of Python's classes, and the
-page docs/reference/controller-contract.md. `--check` reports which of them are outdated.
+describes them: the C header, the Rust file for users, the names in the page, the types and tables of the Python
+classes, and the page docs/reference/controller-contract.md. `--check` reports which of them are outdated.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ PYTHON = {
     "Option<RateSample>": "Rate | None",
 }  # fmt: skip
 SAYS = {"needs": "`wants_...`, `buffer_windows`, `slow_packets`", "vars": "`variables`"}
-"""Attributes of Python and JavaScript that replace hooks without a method."""
+"""Python and JavaScript attributes that replace hooks without a method."""
 
 
 def about(row: Row) -> str:
-    """Description of a row, in one line."""
+    """One-line description of a row."""
     return " ".join(line.strip() for line in row["about"].strip().splitlines())
 
 
@@ -140,7 +140,7 @@ def rust() -> str:
 
 
 def rust_default(row: Row) -> str:
-    """Default for a hook that a user leaves out."""
+    """Default for a hook that a user omits."""
     if row["name"] == "on_ack":
         return " {\n        window.grow_as_reno(ack);\n    }"
     if row["required"]:
@@ -160,7 +160,7 @@ def rust_read(name: str, kind: str) -> str:
 
 
 def is_asked(row: Row) -> bool:
-    """Return whether a field is read by a method, because it is not a plain number."""
+    """Return whether a field is read through a method, because it is not a plain number."""
     return row["kind"] not in ("u32", "u64", "Time", "Span") or row["name"] == "min_rtt"
 
 
@@ -251,7 +251,7 @@ def stub() -> str:
 
 
 def signature(row: Row) -> str:
-    """A hook as a method of Python."""
+    """A hook as a Python method."""
     return f"{row['own']}({', '.join(name for name, _ in row['arguments'])})"
 
 
@@ -264,7 +264,7 @@ def methods() -> str:
 
 
 def attributes() -> str:
-    """The needs in the docstring of `Controller`."""
+    """The needs, as listed in the docstring of `Controller`."""
     rows = [(f"wants_{row['name']}", row) for row in wanted()]
     rows += [(row["name"], row) for row in NEEDS if row["bit"] is None]
     return "\n".join(f"    {name}\n        {about(row)}" for name, row in rows)
@@ -297,7 +297,7 @@ def need(row: Row) -> str:
 
 
 def inside(path: Path, *texts: str) -> str:
-    """A file with the text between its marks replaced, one text for each pair of marks."""
+    """A file with the text between its marks replaced, one text per pair of marks."""
     whole = path.read_text(encoding="utf-8")
     marks = re.compile(rf"^([^\n]*{re.escape(BEGIN)}[^\n]*\n).*?^([^\n]*{re.escape(END)})", re.MULTILINE | re.DOTALL)
     new = iter(texts)
@@ -305,7 +305,7 @@ def inside(path: Path, *texts: str) -> str:
 
 
 def in_docstring(whole: str) -> str:
-    """The table of hooks and the attributes of needs, before those of the class alone."""
+    """The table of hooks and the attributes of needs, followed by those of the class alone."""
     whole = re.sub(r"    \| hook \| when \|\n(    \|[^\n]*\n)*", lambda _: methods() + "\n", whole)
     place = re.compile(r"(    Attributes\n    -+\n).*?(    every\n)", re.DOTALL)
     return place.sub(lambda found: f"{found[1]}{attributes()}\n{found[2]}", whole, count=1)

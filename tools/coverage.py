@@ -1,4 +1,4 @@
-"""Record how often the judge's intervals contain the truth, in measured/interval-coverage.json; print how often repeated looks decide wrongly,
+"""Record how often the judge's intervals contain the true value, in measured/interval-coverage.json; print how often repeated looks decide wrongly,
 as a table in Markdown.
 
 python tools/coverage.py

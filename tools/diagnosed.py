@@ -1,9 +1,9 @@
-"""Findings of `ackclock diagnose` in captures of runs, compared with the truth that the runs know. Prints its tables, the first of which is in
+"""Findings of `ackclock diagnose` in captures of runs, compared with the ground truth from the runs. Prints its tables, the first of which is in
 the book of numbers.
 
 `tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each
 captured at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The
-first table goes into measured/diagnosed.json. With JOURNAL, a line of JSON for each is appended, and recorded ones are not run again.
+first table goes into measured/diagnosed.json. With JOURNAL, a line of JSON for each is appended, and recorded ones are not repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WAYS = ("cut to 96 bytes", "whole", "receiver", "offload", "1 % taken out")
 TAKEN_OUT = 0.01
 
 FINE = "5 ms"
-"""Interval between readings of the causes, which are needed because a capture does not cover the whole life of its sender."""
+"""Interval between readings of the causes, s; needed because a capture does not cover the whole life of its sender."""
 
 Row = dict[str, Any]
 
@@ -63,7 +63,7 @@ def scenarios(seed: int, each: int) -> Iterator[tuple[str, str, ackclock.Scenari
 
 
 def thinned(path: Path, seed: int) -> None:
-    """Remove packets from the file, like a capturing program that is too slow; the file header stays."""
+    """Remove packets from the file, as if the capturing program had been too slow; the file header stays."""
     draw = random.Random(f"thinned {seed}").random
     raw, kept, at, number = path.read_bytes(), bytearray(), 0, 0
     while at < len(raw):
@@ -100,7 +100,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     flow = _flow(run, found)
     row["controller"] = flow.get("congestion_control")
     truth = held(flow)
-    if truth is None:  # datagrams, or several connections at a time
+    if truth is None:  # datagrams, or several simultaneous connections
         return {**row, "refused": "the run does not tell"}
     truth = _as_far(run, flow["flow"], found, truth)
     life = sum(value for cause, value in truth.items() if cause != "idle")
@@ -116,7 +116,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
 
 
 def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, float]) -> dict[str, float]:
-    """The causes up to the capture's last packet; at the receiver, packets of the last round trip had not arrived by then."""
+    """Causes up to the capture's last packet; at the receiver, packets of the last round trip had not arrived by then."""
     assert found.replay is not None
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t
@@ -124,7 +124,7 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
     if (found.connection["captured_at"], found.connection["way"]) == (
         "server",
         "server",
-    ):  # the server does not see the first event that its client waits for
+    ):  # the server does not see the first event that its client is waiting for
         unseen = max(whole["handshake"] - found.replay.seconds["handshake"], 0.0)
         life += unseen
     if sum(whole.values()) <= life:
@@ -140,13 +140,13 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
 
 
 def _alone(file: Path, found: Diagnosis) -> bool:
-    """Whether the flow has no other connection, because the run reports all of them together."""
+    """Whether the flow has no other connection; the run reports all connections of a flow together."""
     own = read_capture(file).connections.filter(pl.col("from_address") == found.connection["from_address"])
     return own.filter(pl.col("bytes") > 0).height <= 1
 
 
 def _again(file: Path, found: Diagnosis) -> dict[int, int]:
-    """Number of retransmissions of each segment in the capture, by the offset of its first byte; short segments are not counted with others."""
+    """Number of retransmissions of each segment in the capture, by the offset of its first byte; short segments are counted separately."""
     packets = read_capture(file, connection=found.connection["connection"]).packets
     assert packets is not None
     own = (pl.col("from_server") == (found.connection["way"] == "server")) & (pl.col("length") > 0)
@@ -159,13 +159,13 @@ def _again(file: Path, found: Diagnosis) -> dict[int, int]:
 
 
 def _flow(run: ackclock.Run, found: Diagnosis) -> Row:
-    """The flow whose sender has the address."""
+    """The flow whose sender has this address."""
     *_, high, low = found.connection["from_address"].split(".")
     return run.rows("flows")[int(high) * 256 + int(low) - 1]
 
 
 def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int]) -> Row:
-    """Losses in the capture that did not happen in the network, and the reverse, restricted to losses that a retransmission makes visible."""
+    """Losses in the capture that did not happen in the network, and vice versa, counting only losses that a retransmission makes visible."""
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     sizes = {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()}
@@ -200,7 +200,7 @@ def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
     if path.wire_bps is not None:
         made["rate_off"] = path.wire_bps / (mbps * 1e6) - 1
     link = max(run.rows("links"), key=lambda link: link["dropped_queue"])
-    if path.queue_s is not None and link["max_wait_s"]:  # never full: any value is wrong unless it is a bound
+    if path.queue_s is not None and link["max_wait_s"]:  # never full, so any value is wrong unless it is a bound
         off = path.queue_s / (link["max_wait_s"] if link["dropped_queue"] else math.inf) - 1
         made["queue_bound_off" if path.queue_bound else "queue_off"] = off
     made["full"] = link["dropped_queue"]
@@ -251,7 +251,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def main() -> int:
-    """Run all ways of a scenario, then the next."""
+    """Run all variants of a scenario, then those of the next."""
     seed, each = int(sys.argv[1]), int(sys.argv[2])
     journal = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     rows = [json.loads(line) for line in journal.read_text().splitlines()] if journal and journal.exists() else []

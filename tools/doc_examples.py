@@ -1,4 +1,4 @@
-"""Runs the examples of the prose docs. `--check` reports outdated outputs; without it they are renewed.
+"""Runs the examples of the prose docs. `--check` reports outdated outputs; without it they are updated.
 
 A block ```` ```toml name ```` or ```` ```python name ```` becomes a file. The lines of a ```` ```console ```` block that start with `$ `
 are run in order, in a folder with these files, the scenarios and the examples. Blocks that need a program which is not installed are
@@ -86,7 +86,7 @@ def broken(printed: str, sign: str) -> None:
 
 
 def output(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """Return a command and its output, without the warnings of programs about running as root."""
+    """Return a command and its output, without programs' warnings about running as root."""
     done = subprocess.run(
         command,
         shell=True,

@@ -1,11 +1,12 @@
-"""Write docs/evaluation.md: what `ackclock evaluate` says of every built-in controller that runs over TCP, and `ackclock conform` of a few; and
-measured/evaluation/NAME.json, what decides each verdict, which the pages docs/known/ show (tools/known.py).
+"""Write docs/evaluation.md: the results of `ackclock evaluate` for every built-in controller that runs over TCP, and of
+`ackclock conform` for a few. Also writes measured/evaluation/NAME.json, with what decides each verdict, which is shown
+in the pages docs/known/ (tools/known.py).
 
     python tools/evaluation.py                                   # the scale quick: some minutes
     python tools/evaluation.py --scale standard --decide 10      # and further looks of at most 10 minutes for each
     python tools/evaluation.py --controllers bbr,bbr3 --jobs 1   # some; the pages wait until all are there
 
-A controller that this engine has evaluated so already is not evaluated again, and runs are kept (--folder): stopped, the same command goes on.
+A controller that this engine has already evaluated in this way is skipped, and runs are kept (--folder), so an interrupted command can be continued.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def main() -> int:
-    """Evaluate what is missing, and write the pages once all is there."""
+    """Evaluate what is missing, and write the pages once everything is complete."""
     asked = options()
     every = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
     wanted = asked.controllers.split(",") if asked.controllers else every
@@ -87,7 +88,7 @@ def options() -> argparse.Namespace:
 
 
 def held(name: str, how: dict[str, Any]) -> dict[str, Any] | None:
-    """A controller's file, if this engine has evaluated it in this way."""
+    """A controller's file, if this engine has already evaluated it in this way."""
     place = HELD / f"{name}.json"
     if not place.is_file():
         return None
@@ -104,7 +105,7 @@ def keep(name: str, found: dict[str, Any]) -> None:
 
 
 def details(found: Evaluation) -> list[dict[str, Any]]:
-    """Verdict on each row that was run, the measure and cell where the controller is worst, and what would settle it."""
+    """Verdict on each row that was run, the measure and cell in which the controller is worst, and what would settle it."""
     open_ = {one.row: one.text for one in found.open}
     rows = []
     for one in found.rows:
@@ -122,7 +123,7 @@ def details(found: Evaluation) -> list[dict[str, Any]]:
 
 
 def write(told: dict[str, Any], how: dict[str, Any]) -> None:
-    """The page, the book's table, and the pages of the controllers."""
+    """The page, the book's table, and the controllers' pages."""
     heads, rows = table(told)
     lines = [
         "| " + " | ".join(heads) + " |",
@@ -166,7 +167,7 @@ def cases() -> str:
 
 
 def about(told: dict[str, Any], how: dict[str, Any]) -> list[str]:
-    """Engine, scale and what the scale is fit for, and the names of the columns."""
+    """Engine, scale, purpose of the scale, and the names of the columns."""
     first, most = SEEDS[how["scale"]]
     seeds = f"{first} seeds of each cell" if first == most else f"{first} to {most} seeds of each cell"
     fit = ", few cells: an indication, not a finding" if how["scale"] == "quick" else ""
@@ -198,7 +199,7 @@ def table(told: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def worse(told: dict[str, Any]) -> str:
-    """Return by situation, measure and worst cell the controllers that are worse than CUBIC there, and by how much."""
+    """Return, by situation, measure and worst cell, the controllers that are worse than CUBIC there, and by how much."""
     groups: dict[tuple[str, str, str], tuple[str, list[tuple[float, str]]]] = {}
     for name, one in told.items():
         for row in one["rows"]:

@@ -3,10 +3,10 @@
     python tools/expected.py            # 100,000 seeds for each link and loss
     python tools/expected.py 5000       # this many
 
-There are two links. The first loses first transmissions of data only, and its enumeration is complete, so the exact mean lies within the
+There are two links. The first loses only first transmissions of data, and its enumeration is complete, so the exact mean lies within the
 interval of the seeds. The second loses packets of both directions alike, and cases with more than a fixed number of losses are left out, so
 the mean of the seeds lies between the bounds, within its standard error. There are four rows, so a row disagrees from 2.5 standard errors
-on: one false alarm in twenty for all four together. Exit code 1 if a row disagrees.
+on: one false alarm in twenty for all four rows together. Exit code 1 if a row disagrees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from book import ROOT, Cell, record
 BLOCK = 10_000
 DURATION_S = 60.0
 FAR = 2.5  # standard errors
-MOST = 5  # losses in a case of the link that loses every packet
+MOST = 5  # losses per case on the link that loses packets in both directions
 
 
 def seeded(scenario: Scenario, seeds: int) -> tuple[float, float, float]:

@@ -23,7 +23,7 @@ PROFILE = "quick"
 
 
 class Processor(NamedTuple):
-    """Processor -> commands that build and run programs for it."""
+    """Processor -> commands to build and run programs for it."""
 
     name: str
     order: str
@@ -47,7 +47,7 @@ class Processor(NamedTuple):
         return Path(f"/usr/{self.name}-linux-gnu")
 
     def missing(self) -> list[str]:
-        """Commands that install missing parts."""
+        """Commands to install missing parts."""
         lacks = []
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout
         if not (Path(sysroot.strip()) / "lib" / "rustlib" / self.target).is_dir():
@@ -74,7 +74,7 @@ def jobs(drawn: int) -> list[tuple[str, int, str]]:
 
     folder = ROOT / "python" / "ackclock" / "_scenarios"
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.toml"))}
-    shipped = [name for name, text in texts.items() if runs_in_page(text)]  # foreign stacks promise no equal bits
+    shipped = [name for name, text in texts.items() if runs_in_page(text)]  # foreign stacks may differ in bits
     found = [(name, SEED, ackclock.load(name).to_engine_json()) for name in shipped]
     if drawn:
         sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -85,7 +85,7 @@ def jobs(drawn: int) -> list[tuple[str, int, str]]:
 
 
 def built(processor: Processor) -> Path:
-    """The engine's program, built for that processor."""
+    """The engine's digest program, built for that processor."""
     command = ["cargo", "build", "--package", "ackclock-sim", "--example", "digests", "--locked", "--quiet"]
     variable = f"CARGO_TARGET_{processor.target.upper().replace('-', '_')}_LINKER"
     environment = {**os.environ, variable: processor.linker}

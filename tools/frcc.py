@@ -1,4 +1,4 @@
-"""FRCC's grid: `python tools/frcc.py FOLDER` makes the sweeps of examples/frcc, writes measured/frcc.json and the figure of docs/frcc.md.
+"""FRCC's grid: `python tools/frcc.py FOLDER` runs the sweeps of examples/frcc, writes measured/frcc.json and the figure of docs/frcc.md.
 
 The module is the file that its authors publish; fetch it and put it next to the sweeps as `tcp_frcc.c`. Runs already in FOLDER are not
 repeated.
@@ -28,7 +28,7 @@ SWEEPS = {
     "jitter": ("ACKs of one flow held, ms", "bursts", "ratio"),
     "rtt-ratio": ("base RTT, times the other's", "far", "ratio"),
 }
-"""Sweep -> label of its axis, column of its axis, quantity that its authors draw."""
+"""Sweep -> axis label, axis column, quantity plotted by the authors."""
 
 NAMES = {"tcp_frcc.c": "FRCC", "bbr": "BBR", "bbr3": "BBRv3", "cubic": "CUBIC", "reno": "Reno", "copa": "Copa"}
 
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def measured(name: str, folder: Path) -> pl.DataFrame:
-    """Run a sweep, and return the controller, place on the axis, Jain's index, ratio, mean RTT in ms and share of the rate, as means over the seeds."""
+    """Run a sweep, and return the controller, axis position, Jain's index, ratio, mean RTT in ms and fraction of the rate, as means over the seeds."""
     sweep = sweeps.load(HERE / f"{name}.toml", own_code=True)
     threads = sweeps.Threads(1)
     try:
@@ -95,7 +95,7 @@ def measured(name: str, folder: Path) -> pl.DataFrame:
 
 
 def place(name: str, value: object) -> float:
-    """Return the position of an axis value on the figure's axis."""
+    """Return the position of an axis value in the figure."""
     number = float(str(value).split()[0])
     return {"delay": 2 * number, "rtt-ratio": number / 2}.get(name, number)
 
@@ -108,7 +108,7 @@ LINES = {
     "reno": ("orange", "v", 1.2),
     "copa": ("green", "P", 1.2),
 }
-"""Controller -> colour, marker and width of its line."""
+"""Controller -> colour, marker and line width."""
 
 
 def draw(found: dict[str, pl.DataFrame]) -> None:

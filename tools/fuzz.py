@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
 NATIVE = {"segments": 512, "script": 2000, "capture": 3000, "frames": 2000}
 PYTHON = {"scenario": 64, "mahimahi": 256, "blocks": 512, "store": 64, "measured": 512, "run": 128}
-"""Longest drawn input, bytes."""
+"""Maximum length of a drawn input, bytes."""
 
 COVERAGE = [
     "-Cpasses=sancov-module",
@@ -123,7 +123,7 @@ def counted() -> str:
 
 
 def seeds(target: str) -> list[str]:
-    """Folders of files that are inputs as they are."""
+    """Folders whose files are inputs as they are."""
     if target != "script":
         return []
     places = {file.parent for file in (ROOT / "tests" / "scripts").rglob("*.pkt")}
@@ -163,7 +163,7 @@ def python(target: str) -> list[str]:
 
 
 def within_python(target: str, options: list[str], *, drawn: bool) -> int:
-    """Give the target to Atheris, with our imported modules instrumented, or to inputs drawn from a seed."""
+    """Pass the target to Atheris, with our imported modules instrumented, or feed it inputs drawn from a seed."""
     import importlib
     from contextlib import nullcontext
     from importlib.machinery import ExtensionFileLoader
@@ -191,7 +191,7 @@ def within_python(target: str, options: list[str], *, drawn: bool) -> int:
 
 
 def draw(module: Any, target: str, options: dict[str, str]) -> int:
-    """Draw inputs for this many seconds, or this many inputs; each run draws others."""
+    """Draw inputs for this many seconds, or this many inputs; each run draws different ones."""
     from draw import drawn
 
     most = int(options["runs"]) if "runs" in options else sys.maxsize

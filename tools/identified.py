@@ -1,8 +1,8 @@
-"""Accuracy in naming a capture's congestion control: each controller on its own drawn paths with a queue. Prints the tables, one of which is
+"""How accurately the congestion control in a capture is named: each controller on its own drawn paths with a queue. Prints the tables, one of which is
 in the book of numbers.
 
 `tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a
-line of JSON for each is appended, and recorded ones are not run again.
+line of JSON for each is appended, and recorded ones are not repeated.
 
 `--kernel` takes captures of the real kernel instead, of each of its modules, at a sender that leaves packets to a card or not; measured/identified-kernel.json.
 """
@@ -32,7 +32,7 @@ WITHOUT = 5
 
 
 def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:
-    """A bulk flow alone: 2 to 20 Mbit/s, 20 to 120 ms, a queue of half to twice the BDP; one in three also has random losses."""
+    """A lone bulk flow: 2 to 20 Mbit/s, 20 to 120 ms, a queue of 0.5 to 2 BDP; one in three also has random losses."""
     draw = random.Random(f"which {seed} {controller} {number}").random
     rate = round(2 * 10 ** draw(), 2)
     rtt_ms = round(20 * 6 ** draw(), 1)
@@ -62,13 +62,13 @@ MODULES = (
 """Congestion controls of Linux; `lp` is not among the candidates."""
 
 OURS = {"westwood": "westwood-plus", "lp": "reno"}
-"""Candidates that do the same as a module under another name: `lp` is reno until the delay grows, and the answer says so."""
+"""Candidates that behave the same as a module under another name: `lp` is reno until the delay grows, and the answer says so."""
 
 BUILT_IN = ("reno", "cubic", "bbr")
 
 
 def of_kernel(seed: int, module: str, number: int, file: Path) -> str:
-    """Capture a bulk flow of the real kernel at its sender; return what was drawn."""
+    """Capture a bulk flow of the real kernel at its sender, and return what was drawn."""
     draw = random.Random(f"who {seed} {module} {number}").random
     rate = round(2 * 10 ** draw(), 2)
     rtt_ms = round(20 * 6 ** draw(), 1)

@@ -1,8 +1,8 @@
 """Drawn captures of the real Linux kernel in virtual time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three places: at the sender above its card
+`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three points: at the sender above its card
 (`sender`), at a switch that sees the packets split by the card (`switch`), and at the receiver (`receiver`); so COUNT of 100 gives 300
-captures. It prints a table by kind and place with the shares of captures that are right, undecided and wrong (`tools/capture_truth.py`
+captures. It prints a table by kind and capture point with the fractions of captures that are right, undecided and wrong (`tools/capture_truth.py`
 defines them), and each wrong capture. With a folder the captures and the kernel's reports (JSON lines) are kept, and a second call judges
 them without making them again.
 
@@ -37,7 +37,7 @@ KINDS = (
 OTHERS = ("reno", "htcp", "westwood", "illinois", "scalable", "veno", "yeah", "bic")
 
 SAMPLE_MS = 5
-"""Maximum interval between two readings of the kernel's clocks: half of that of a user of `ss`. A tenth of a round trip, if that is shorter."""
+"""Maximum interval between two readings of the kernel's clocks: half of that of a typical `ss` user, or a tenth of a round trip if that is shorter."""
 
 
 def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -93,7 +93,7 @@ def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], 
             program["receive_buffer"] = int(between(30_000, 200_000))
     elif kind == "short":
         program["total"] = int(between(0.2, 3) * pipe) + 30_000
-    if program["paced"]:  # bytes that the pace produces in a few seconds
+    if program["paced"]:  # bytes produced at this pace in a few seconds
         writes = draw.uniform(3, 6) * 1e9 / program["pause"]
         program["total"] = int(writes * program["block"])
     slow = program["total"] * 8 / (rate * 1e6)

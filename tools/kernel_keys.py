@@ -2,7 +2,7 @@
 
 Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that ignores the key produces the
 same tables, bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row is refused.
-Without `--run` the table in docs/reference/linux-backend.md is renewed; `--check` says whether it is stale.
+Without `--run` the table in docs/reference/linux-backend.md is renewed; `--check` reports whether it is outdated.
 
 Length: a row for each key.
 """
@@ -19,13 +19,13 @@ PAGE = ROOT / "docs" / "reference" / "linux-backend.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
 TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
-"""Tables of the hosts' view; the links' tables may repeat the scenario."""
+"""Tables with the hosts' view; the links' tables may merely repeat the scenario."""
 
 Changes = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """A key, and the places where its value makes a difference."""
+    """A key, and the positions at which its value makes a difference."""
 
     key: str
     value: Any
@@ -104,7 +104,7 @@ BUCKET = {LINK + "capacity": {"kind": "token-bucket", "burst": "20 kB"}}
 
 
 def of_kind(queue: Changes, network: str, given: Changes, **keys: Any) -> Iterator[Row]:
-    """Rows of a queue's own keys."""
+    """Rows for a queue's own keys."""
     base = {**given, LINK + "queue": queue}
     for key, value in keys.items():
         yield Row(key=f"{LINK}queue.{key}", value=value, given=base, network=network)
@@ -170,7 +170,7 @@ def rows() -> list[Row]:
         Row(
             key=FLOW + "recovery",
             value="prr-rfc9937",
-            # where cwnd limits, the kernel applies this rule itself; reordered packets end one recovery and start the next in one ACK
+            # where cwnd is the limit, the kernel applies this rule itself; reordered packets end one recovery and start the next in one ACK
             given={
                 LINK + "loss": {"kind": "bernoulli", "p": "5 %"},
                 LINK + "rate": "2 Mbit/s",
@@ -459,7 +459,7 @@ def rows() -> list[Row]:
             label="hosts.gro",
         ),
         Row(
-            key="hosts.1.gro_flush_timeout",  # 1 us against 300: without it no interrupt can be delayed
+            key="hosts.1.gro_flush_timeout",  # 1 us instead of 300: without it no interrupt can be delayed
             value="300 us",
             given={**GRO, "hosts.1.gro_flush_timeout": "1 us", "hosts.1.napi_defer_hard_irqs": 5},
             network="qdisc",
@@ -541,7 +541,7 @@ def page() -> str:
 
 
 def main() -> int:
-    """Run the command line (see the module)."""
+    """Run the command line described in the module."""
     if "--run" in sys.argv[1:]:
         same = 0
         for row in rows():

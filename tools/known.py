@@ -1,8 +1,8 @@
 """Writes docs/known/NAME.md, "what is known of NAME", for each built-in controller over TCP: the verdicts of its evaluation, its worst case, and the
-comparison with Linux. All three stand in measured/ already; nothing is said here that does not.
+comparison with Linux. All three are taken from measured/; the pages say nothing else.
 
     python tools/known.py            # write the pages, and their list in docs/evaluation.md
-    python tools/known.py --check    # exit code 1 if one differs from what measured/ says
+    python tools/known.py --check    # exit code 1 if one differs from measured/
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BEGIN, END = "<!-- known: written by tools/known.py -->", "<!-- /known -->"
 VERDICT_OF = {symbol: verdict for verdict, symbol in SYMBOLS.items()}
 OPEN = "no difference shown"
 IN_LINUX = {"westwood-plus": "westwood"}
-"""Name in Linux, where it is another."""
+"""Name in Linux, if it is different."""
 
 NOT_IN_LINUX = {"westwood"}
-"""Controllers whose name is that of another in Linux."""
+"""Controllers that share a name with a different one in Linux."""
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def pages() -> dict[str, str]:
-    """The page of each controller that was evaluated, by name."""
+    """The page of each evaluated controller, by name."""
     about = dict(_engine.registry()["controllers"])
     verdicts, worst = measured("evaluation"), measured("worst-cases")
     names = [row[0] for row in verdicts["rows"]]
@@ -83,7 +83,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def details(name: str, build: str) -> dict[str, dict[str, Any]]:
-    """Measure that decides the verdict on each row, by the row's id; empty without a file of the same engine."""
+    """Measure that decides the verdict on each row, by row id; empty without a file from the same engine."""
     place = MEASURED / "evaluation" / f"{name}.json"
     if not place.is_file():
         return {}
@@ -92,7 +92,7 @@ def details(name: str, build: str) -> dict[str, dict[str, Any]]:
 
 
 def situations(name: str, found: dict[str, Any]) -> list[str]:
-    """Verdicts of the evaluation: a row for each that is decided, and a line for the others."""
+    """Verdicts of the evaluation: one row for each decided one, and one line for the others."""
     marks = dict(zip(found["heads"], next(row for row in found["rows"] if row[0] == name), strict=True))
     why = details(name, found["build"])
     by_id = {row.id: row for row in rows()}

@@ -48,11 +48,11 @@ const post = globalThis.postMessage.bind(globalThis);
 const listen = globalThis.addEventListener.bind(globalThis);
 {}}})();
 """
-"""One function, so that code behind it sees none of its variables. It keeps references to the globals that it needs before they are removed."""
+"""A single function, so that later code sees none of its variables. It keeps references to the globals that it needs before they are removed."""
 
 MOST_MODULE = 760_000
 MOST_PAGE = 1_000_000
-"""Limits in bytes, after compression."""
+"""Maximum sizes after compression, bytes."""
 
 
 def scenarios() -> list[tuple[str, str, str]]:
@@ -71,7 +71,7 @@ def traces() -> list[tuple[str, str]]:
 
 
 def conformance() -> dict[str, object]:
-    """Rules, in words, of the test that controllers have to pass, and its runs in closed loop, with the packets that their path holds."""
+    """Rules, in words, of the test that controllers have to pass, and its closed-loop runs, with the capacity of their paths in packets."""
     from ackclock._agents import controllers
 
     paths = []
@@ -98,7 +98,7 @@ def schema() -> dict[str, object]:
 
 
 def offered(value: dict[str, Any]) -> list[object]:
-    """Return a description in one line: tables, values; for a list, those of its elements."""
+    """Return a one-line description: tables and values; for a list, those of its elements."""
     tables, values = [], []
     open_ = [value]
     while open_:
@@ -122,7 +122,7 @@ def digest(text: str) -> str:
 
 
 def policy(script: str, style: str) -> str:
-    """Policy that allows only the page's own contents: no request leaves it, not even to its origin."""
+    """Policy that allows only the page's own contents: no request leaves the page, not even to its origin."""
     return "; ".join(
         [
             "default-src 'none'",

@@ -1,5 +1,5 @@
 """Measures the lab's page in Debian's Chromium, without a screen: from a keystroke to redrawn figures (median of 50), from opening to the first
-run drawn (median of 5), and the sizes of module and page. It compares with the bounds of the page, and exits with code 1 beyond one.
+run drawn (median of 5), and the sizes of module and page. Exits with code 1 if one of the page's limits is exceeded.
 
 tools/lab_times.py
 """
@@ -48,7 +48,7 @@ TYPES = """new Promise((done) => {
 
 
 def cpu_ms(folder: str) -> float:
-    """CPU time so far of all browser processes with this profile, ms."""
+    """CPU time used so far by all browser processes with this profile, ms."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -61,7 +61,7 @@ def cpu_ms(folder: str) -> float:
 
 
 def measured() -> tuple[dict[str, float], float]:
-    """Times that have a bound, and CPU time for a keystroke, ms."""
+    """Bounded times, and CPU time per keystroke, ms."""
     from browser import browser
 
     from ackclock.cli._lab import PAGE
@@ -76,7 +76,7 @@ def measured() -> tuple[dict[str, float], float]:
             tab.open(PAGE, width=1280)
             tab.wait("document.body.dataset.drawn !== undefined")
             openings.append(tab.run("performance.getEntriesByName('drawn')[0].startTime"))
-        tab.run(TYPES.replace("COUNT", "5"))  # code that was never run is compiled first
+        tab.run(TYPES.replace("COUNT", "5"))  # code that has never run is compiled first
         before = cpu_ms(folder)
         keystrokes = tab.run(TYPES.replace("COUNT", str(KEYSTROKES)))
         cpu = (cpu_ms(folder) - before) / KEYSTROKES

@@ -2,7 +2,7 @@
 tests and build scripts, has a licence of its list and comes from the registry, and the page's module has no package reserved for native
 builds.
 
-The other checks of cargo-deny query a database of advisories over the network, and are not made here.
+The other checks of cargo-deny query an advisory database over the network, and are not done here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def resolved(targets: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def judged(package: dict[str, Any], allow: set[str]) -> list[str]:
-    """Errors of a package."""
+    """Errors in a package."""
     name, source = f"{package['name']} {package['version']}", package["source"]
     found = [] if source in (None, REGISTRY) else [f"{name}: found the source {source}; allowed: the registry"]
     if not package["license"]:
@@ -57,7 +57,7 @@ def judged(package: dict[str, Any], allow: set[str]) -> list[str]:
 
 
 def fits(expression: str, allow: set[str]) -> bool:
-    """Whether an SPDX expression can be satisfied with these licences: for OR one side, for AND both; AND binds tighter.
+    """Whether these licences satisfy an SPDX expression: one side for OR, both for AND; AND binds tighter.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 LOADS = {"script": "src", "img": "src", "link": "href", "source": "src", "iframe": "src", "video": "src"}
 KINDS = {"canonical", "author", "search", "next", "prev", "index", "top", "up"}
-"""Kinds of `<link>` that a browser does not load."""
+"""Kinds of `<link>` that browsers do not load."""
 
 
 class Page(HTMLParser):
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def check(root: Path, path: Path, page: Page, pages: dict[Path, Page]) -> list[str]:
-    """Errors of a page, a line each."""
+    """Errors in a page, one line each."""
     wrong = [f"loads {url} from the network" for url in page.loads if urlsplit(url).netloc]
     for url in [*page.links, *page.loads]:
         parts = urlsplit(url)

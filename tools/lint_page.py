@@ -1,4 +1,4 @@
-"""Lints the JavaScript of web/: ESLint, of the version in tools/eslint/package-lock.json, installed into .venv/eslint from the npm registry.
+"""Lints the JavaScript in web/ with the ESLint version in tools/eslint/package-lock.json, installed into .venv/eslint from the npm registry.
 
 Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py). Each is linted with the
 names that the files before it export, and no others: the use of a later file's name is an error, and so is a name that no file uses.
@@ -31,7 +31,7 @@ DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{(
 
 
 def handed(text: str) -> list[str]:
-    """Names that a script declares for later scripts."""
+    """Names declared by a script for later scripts."""
     found = []
     for one, several in DECLARED.findall(text):
         found += [one] if one else re.findall(r"(\w+)\s*(?:,|$)", several.strip())
@@ -48,7 +48,7 @@ def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]
 
 
 def unused(web: Path, order: Sequence[str]) -> list[str]:
-    """A message for each name that is declared and never used."""
+    """One message for each name that is declared and never used."""
     texts = {name: (web / name).read_text(encoding="utf-8") for name in order}
     whole = "".join(texts.values())
     return [
@@ -74,7 +74,7 @@ def installed(npm: str) -> Path:
 
 
 def lint(root: Path, seen: dict[str, list[str]]) -> int:
-    """Print the findings of ESLint in web/ below `root`; returns its exit code."""
+    """Print ESLint's findings in web/ below `root`, and return its exit code."""
     node, npm = shutil.which("node"), shutil.which("npm")
     assert node is not None
     assert npm is not None

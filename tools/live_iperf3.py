@@ -143,7 +143,7 @@ def syn_ns(path: Path) -> int:
 
 
 def seen(path: Path, one: Drawn) -> Seen:
-    """What the capture shows of the flow with the most data."""
+    """Retransmissions, goodput and packets of the flow with the most data in a capture."""
     largest = read_capture(path).with_data().row(0, named=True)
     packets = read_capture(path, connection=largest["connection"]).packets
     assert packets is not None

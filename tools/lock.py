@@ -1,5 +1,5 @@
 """Writes requirements.lock (to build and run), requirements-dev.lock (to test and check), requirements-docs.lock (to build the
-documentation) and requirements-fuzz.lock (to fuzz: Atheris comes ready-made for few platforms, so that tests do without), with hashes."""
+documentation) and requirements-fuzz.lock (to fuzz; separate because Atheris is prebuilt for few platforms), with hashes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writes a manual page for each command, from the command's help, for wheels: share/man/man1 below the folder that maturin uses as a wheel's data.
 
-None of the pages is committed. They contain no date, so that the same commands give the same bytes.
+None of the pages is committed. They contain no date, so that identical commands give identical bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(place: Path = PLACE) -> int:
 
 
 def pages() -> dict[str, str]:
-    """Name -> page, for all commands and their subcommands."""
+    """Name -> page, for all commands and subcommands."""
     names = [name for name, _ in commands()]
     return {name: page(name, command, names) for name, command in commands()}
 
@@ -115,7 +115,7 @@ def listed(title: str, rows: Any) -> list[str]:
 
 
 def roff(text: str) -> str:
-    """The text with escapes for the characters that roff interprets; hyphens stay the character that is typed."""
+    """The text with characters escaped that roff would interpret; hyphens stay as typed."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
 

@@ -1,4 +1,4 @@
-"""Comparison of drawn mixtures of features with Linux: the share that is identical, by features and flows, and the errors of the rest.
+"""Comparison of drawn feature mixtures with Linux: the fraction that is identical, by features and flows, and the errors of the rest.
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
@@ -43,7 +43,7 @@ LEAST_BYTES = 50_000
 
 
 def error(flow: Flow) -> float:
-    """Relative error of a flow's goodput, against the kernel's."""
+    """Relative error of a flow's goodput, compared with the kernel's."""
     here, there = flow.goodput_bps
     if here is None or there is None or here == there:
         return 0.0
@@ -51,7 +51,7 @@ def error(flow: Flow) -> float:
 
 
 def row_of(features: str, flows: str, some: Sequence[Judged]) -> list[book.Cell]:
-    """Counts over some scenarios."""
+    """Counts over a set of scenarios."""
     large = [flow for one in some if not one.refused for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
     return [
         features,
@@ -67,7 +67,7 @@ def row_of(features: str, flows: str, some: Sequence[Judged]) -> list[book.Cell]
 
 
 def rows(judged: Sequence[Judged]) -> Iterable[list[book.Cell]]:
-    """A row for each kind of mixture, then the totals."""
+    """One row per kind of mixture, then the totals."""
 
     def parted(one: Judged) -> tuple[str, str]:
         features, _, several = one.kind.partition(", ")

@@ -2,8 +2,8 @@
 
     python tools/mutants.py [--base COMMIT] [--minutes N] [--seed N]
 
-Rust: cargo-mutants with the tests of the mutated crate. Python: comparisons, arithmetic, `and`/`or`, `min`/`max`, numbers, truth values and
-conditions in changed lines of the package, in a copy of it, each with the tests that name its module. The run stops after N minutes (10),
+Rust: cargo-mutants with the tests of the mutated crate. Python: comparisons, arithmetic, `and`/`or`, `min`/`max`, numbers,
+booleans and conditions in changed lines of the package, in a copy of it, each with the tests that name its module. The run stops after N minutes (10),
 half of them for each language if both changed, and reports the number of untried faults. Exit code 1 if a fault was not detected.
 """
 
@@ -35,11 +35,11 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 ENOUGH = 12
-"""Files of tests for a module, those that name it most often first."""
+"""Test files for a module, starting with those that name it most often."""
 
 
 class Fault(NamedTuple):
-    """A fault, and the text of the module with it."""
+    """A fault, and the module's text with the fault in it."""
 
     line: int
     what: str
@@ -109,7 +109,7 @@ def faults(text: str, lines: set[int]) -> list[Fault]:
 
 
 def tests_of(name: str) -> list[str]:
-    """Files of tests that name a module or its room, most often first."""
+    """Test files that name a module or its room, those with the most mentions first."""
     parts = Path(name).with_suffix("").parts[1:]
     own = re.compile(rf"\b(?:{re.escape('.'.join(parts))}|{re.escape('.'.join(parts[:-1]))})\b")
     counts = {
@@ -120,7 +120,7 @@ def tests_of(name: str) -> list[str]:
 
 
 def passes(files: list[str], env: dict[str, str], until: float) -> bool:
-    """Return whether these tests pass; raise `TimeoutExpired` if no time is left."""
+    """Return whether these tests pass; raise `TimeoutExpired` if there is no time left."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
     left = max(0.0, until - time.monotonic())
     return subprocess.run(command, cwd=ROOT, env=env, timeout=left, capture_output=True, check=False).returncode == 0
@@ -142,7 +142,7 @@ def python(lines: dict[str, set[int]], until: float, seed: int) -> tuple[int, li
         target = place / Path(name).relative_to("python")
         own = target.read_text(encoding="utf-8")
         try:
-            if name not in sound:  # a test that fails without a fault detects none
+            if name not in sound:  # a test that fails even without a fault detects none
                 files = tests_of(name)
                 sound[name] = [file for file in files if passes([file], env, until)]
                 if left := len(files) - len(sound[name]):

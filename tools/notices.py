@@ -1,9 +1,9 @@
-"""Writes the documents in wheels about the crates that are linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json,
+"""Writes the documents in wheels that cover the crates linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json,
 their list (CycloneDX 1.5), which includes the drawing library of reports. `--check` only compares.
 
-maturin could write the list too, but includes the time, a random number and the folder, so that no two wheels would be equal.
+maturin could write the list too, but would include the time, a random number and the folder, so that no two wheels would be identical.
 
-Every crate that `cargo metadata` resolves for the extension on Linux counts, except those needed only to build it (procedural macros, build
+Every crate that `cargo metadata` resolves for the extension on Linux is included, except those needed only to build it (procedural macros, build
 scripts, tests). Texts are those in the crates' own archives.
 """
 
@@ -42,7 +42,7 @@ REASONS = {
     "toml_edit": "TOML in which every value knows its line and column",
     "winnow": "the parser of packet scripts",
 }
-"""Crates that ours depend on directly, and their purpose."""
+"""Crates that ours depend on directly, and what for."""
 
 PYTHON_REASONS = {
     "jinja2": "the page of a report, with escaping",
@@ -54,7 +54,7 @@ PYTHON_REASONS = {
     "scipy": "quantiles of Student's t and of the binomial distribution",
     "typer": "the command line",
 }
-"""Packages that ours needs, and their purpose."""
+"""Packages that ours needs, and what for."""
 
 
 def main() -> int:
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def packages() -> set[str]:
-    """Packages that pip installs with the wheel, by name, and those of the extra that draws figures."""
+    """Packages that pip installs with the wheel, by name, and those of the extra for figures."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["figures"]]
     return {re.split(r"[><=!~ \[]", one)[0] for one in wanted}
@@ -183,7 +183,7 @@ def notices(crates: list[dict[str, Any]]) -> str:
 
 
 def macro(package: dict[str, Any]) -> bool:
-    """Whether the crate runs in the compiler only."""
+    """Whether the crate runs only in the compiler."""
     return any("proc-macro" in target["kind"] for target in package["targets"])
 
 

@@ -15,7 +15,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-import matplotlib.pyplot as plt  # after the choice of the backend
+import matplotlib.pyplot as plt  # after the backend has been selected
 import numpy as np
 
 from ackclock import studies
@@ -28,7 +28,7 @@ PICTURE = ROOT / "docs" / "images" / "recovery.png"
 STUDY = "slow-start"
 DPI = 150
 NEAR = 2
-"""Levels of 255 by which a pixel may differ, because another processor may round differently."""
+"""Allowed difference of a pixel, in levels of 255, because another processor may round differently."""
 
 
 def main() -> int:
@@ -72,7 +72,7 @@ def draw(script: Path) -> tuple[bytes, str]:
 
 
 def of_study() -> dict[Path, bytes]:
-    """The figures of a study at quick scale, as PNG, by their files in the documentation."""
+    """A study's figures at quick scale, as PNG, by file name in the documentation."""
     study = studies.get(STUDY)
     result = study.run(jobs=2)
     figures = [

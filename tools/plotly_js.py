@@ -1,5 +1,5 @@
 """Writes the library that draws the interactive figures of reports, packed as in pages, with its notices. Its source is the npm package
-with the edition for lines, points and bars. Reports draw nothing else, and the whole library, with maps and surfaces, is four times as large.
+with the edition for lines, points and bars. Reports draw nothing else, and the full library, with maps and surfaces, is four times as large.
 
     python tools/plotly_js.py TARBALL   # npm pack plotly.js-basic-dist-min@VERSION
     python tools/plotly_js.py --check   # check that the packed library has the hash below
@@ -17,7 +17,7 @@ from ackclock.report import packed
 
 FOLDER = Path(packed.__file__).parent
 SHA256 = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
-"""Hash of plotly-basic.min.js 4.1.1, as npm has it."""
+"""Hash of plotly-basic.min.js 4.1.1, as distributed by npm."""
 
 
 def main() -> int:

@@ -1,12 +1,12 @@
-"""Sentences about short responses, proven or refuted over all patterns of losses, on a path and on its neighbours; and their pages.
+"""Sentences about short responses, proven or refuted over all loss patterns, on a path and on its neighbours; and their pages.
 
     python tools/proofs.py            # evaluate every case, write measured/proofs/sentences.json and the pages
     python tools/proofs.py --replay   # add the Linux kernel's results in worst, median and drawn cases of the path
     python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
     python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
 
-In the page of a study the table is between two comments: `<!-- proofs prr -->` and `<!-- . -->`. The kernel's results belong to the cases
-they were made with, and are dropped when these change.
+In the page of a study the table is between two comments: `<!-- proofs prr -->` and `<!-- . -->`. The kernel's results
+belong to the cases that they were made with, and are dropped when the cases change.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NEIGHBOURS: dict[str, dict[str, Any]] = {
 
 
 def path(change: dict[str, Any]) -> Scenario:
-    """A response of ten segments at 10 Mbit/s and 50 ms, with these changes."""
+    """A ten-segment response at 10 Mbit/s and 50 ms, with these changes."""
     given = {
         "segments": 10,
         "rate": "10 Mbit/s",
@@ -100,7 +100,7 @@ class Sentence:
     """Function from the cases of the arms to an array of flags: the cases that break the claim."""
     magnitude: Callable[[Sequence[prove.Cases]], str]
     without: Sequence[str] = ()
-    """Neighbours for which the claim makes no sense."""
+    """Neighbours on which the claim makes no sense."""
 
 
 def slower(cases: Sequence[prove.Cases]) -> Any:
@@ -124,7 +124,7 @@ def more_timeouts(cases: Sequence[prove.Cases]) -> Any:
 
 
 def one_more_is_faster(cases: Sequence[prove.Cases]) -> Any:
-    """Check that a case without one of its losses takes longer."""
+    """Check that a case takes longer without one of its losses."""
     took, answers = prove.numbers.times(cases[0]), cases[0]["answers"].astype("i8")
     place = np.argsort(answers)
     faster = np.zeros(len(took), dtype=bool)
@@ -165,7 +165,7 @@ def counted(cases: Sequence[prove.Cases]) -> str:
 
 
 def by_one(cases: Sequence[prove.Cases]) -> str:
-    """Return the number of cases in which one loss less takes longer."""
+    """Return the number of cases in which one loss fewer takes longer."""
     return f"in {one_more_is_faster(cases).sum()} of {len(cases[0])} some loss less takes longer"
 
 
@@ -343,7 +343,7 @@ def judged(sentence: Sentence, change: dict[str, Any]) -> dict[str, Any]:
 
 
 def cannot(sentence: Sentence) -> str:
-    """Reason why no kernel replays a sentence; empty if one does."""
+    """Why no kernel replays a sentence; empty if one does."""
     if any(arm.get("profile", "linux-6") != "linux-6" for _, arm in sentence.arms):
         return "no kernel that builds has this stack: none replays it"
     if any("detection" in arm for _, arm in sentence.arms):
@@ -381,7 +381,7 @@ def measure() -> None:
 
 
 def replay() -> None:
-    """Test each sentence in the kernel that can be tested there and was not tested before."""
+    """Test in the kernel each sentence that can be tested there and has not been tested yet."""
     for sentence in SENTENCES:
         record = read()
         if not cannot(sentence) and not record["sentences"][sentence.id].get("kernel"):
@@ -447,7 +447,7 @@ def table(record: dict[str, Any], study: str | None = None) -> str:
 
 
 def pages(record: dict[str, Any]) -> dict[Path, str]:
-    """Each page in the form that follows from the record."""
+    """Each page as it follows from the record."""
     made = {PAGE: TABLE.sub(lambda _: f"<!-- proofs all -->\n{table(record)}<!-- . -->", PAGE.read_text())}
     for place in sorted(STUDIES.glob("*.md")):
         made[place] = TABLE.sub(

@@ -1,7 +1,7 @@
-"""Public captures of others: whether `ackclock diagnose` reads or refuses each, and its conclusion. None of the files is part of this project.
+"""Third-party public captures: whether `ackclock diagnose` reads or refuses each, and its conclusion. None of the files is part of this project.
 
 `tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by hash under any name,
-and prints a line for each and a count. The list has the repository, path, size and SHA-256 of each file of 240 kB and more; a clone of
+and prints one line for each, and a count. The list has the repository, path, size and SHA-256 of each file of at least 240 kB; a clone of
 these repositories contains them.
 
 `tools/public_captures.py --add OWNER/NAME CLONE FOLDER` (a clone, or a bare repository) adds a repository's captures to the list, and puts the files there.
@@ -22,7 +22,7 @@ from ackclock.errors import InputError
 LIST = Path(__file__).with_suffix(".txt")
 ENDINGS = (".pcap", ".pcapng", ".cap", ".dump", ".trace")
 LEAST_FILE, LEAST_DATA = 240_000, 250_000
-"""Minimum size of a listed file, and of one direction of a connection for which an answer is expected, bytes."""
+"""Minimum size of a listed file, and of one direction of a connection for an answer to be expected, bytes."""
 
 
 def listed() -> list[tuple[str, int, str, str]]:
@@ -32,7 +32,7 @@ def listed() -> list[tuple[str, int, str, str]]:
 
 
 def add(repository: str, clone: Path, folder: Path) -> None:
-    """Put a repository's captures on the list, and the files into a folder."""
+    """Add a repository's captures to the list, and their files to a folder."""
     rows = {row[0]: row for row in listed()}
     folder.mkdir(parents=True, exist_ok=True)
     command = ["git", "-C", str(clone)]
@@ -45,7 +45,7 @@ def add(repository: str, clone: Path, folder: Path) -> None:
             continue
         data = subprocess.run([*command, "cat-file", "blob", name], check=False, capture_output=True).stdout
         if len(data) != int(size):
-            continue  # missing in the clone
+            continue  # missing from the clone
         digest = hashlib.sha256(data).hexdigest()
         rows.setdefault(digest, (digest, len(data), repository, path))
         (folder / f"{digest[:16]}{Path(path).suffix}").write_bytes(data)

@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def modules() -> Iterator[ModuleType]:
-    """Return the public modules of the package, those with an `__all__`."""
+    """Return the public modules of the package: those with an `__all__`."""
     yield ackclock
     for info in pkgutil.iter_modules(ackclock.__path__, "ackclock."):
         if not info.name.startswith("ackclock._") and info.name not in PROGRAMS:
@@ -40,13 +40,13 @@ def modules() -> Iterator[ModuleType]:
 
 
 def unlisted(module: ModuleType, pages: str) -> list[str]:
-    """Whether a module is missing in the reference."""
+    """Whether a module is missing from the reference."""
     found = re.search(rf"^\.\. automodule:: {re.escape(module.__name__)}$", pages, re.MULTILINE)
     return [] if found else [f"{module.__name__}: not in docs/reference/python*.md"]
 
 
 def check(module: ModuleType) -> Iterator[str]:
-    """Gaps of a module, a line each."""
+    """Omissions of a module, one line each."""
     if not (module.__doc__ or "").strip():
         yield f"{module.__name__}: no docstring"
     for name in module.__all__:

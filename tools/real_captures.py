@@ -1,13 +1,13 @@
 """Captures of this machine's kernel, in real time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
 `tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in
-separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at three places: at the
+separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at three points: at the
 sender, above a card that splits packets (`sender`), after the card, like a switch's mirror port (`mirror`), and at the receiver
 (`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks) is recorded with them, as
 lines of JSON.
 
-`tools/real_captures.py judge FOLDER`: a table of captures with the share of time attributed rightly, undecided, and attributed wrongly. The
-definition of right is in `tools/capture_truth.py`.
+`tools/real_captures.py judge FOLDER`: a table of captures with the fractions of time attributed correctly, left
+undecided, and attributed wrongly. Correctness is defined in `tools/capture_truth.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Kind:
     block: int = 131_072
     pause_s: float = 0.0
     answer: int = 0
-    """Bytes of each answer to a request; 0: one transfer."""
+    """Size of each answer to a request, bytes; 0: one transfer."""
     receive_buffer: int = 0
     send_buffer: int = 0
     nagle: bool = False
@@ -161,7 +161,7 @@ def link(a: int, b: int, kind: Kind) -> None:
 
 
 def told(sock: socket.socket) -> dict[str, Any]:
-    """State of a connection, as the kernel reports it."""
+    """Connection state, as reported by the kernel."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     values = struct.unpack_from(FORMAT, raw)
     return {
@@ -197,7 +197,7 @@ def serve(kind: Kind, port: int, journal: Path) -> None:
     block = bytes(max(kind.block, kind.answer))
     left, due, begins = kind.total, 0.0, time.monotonic()
     now_left = 0
-    """Bytes left of the block that is being written."""
+    """Bytes left in the block being written."""
     asked = not kind.answer
     sample, full = begins, False
     while left or now_left:
@@ -260,7 +260,7 @@ def fetch(kind: Kind, port: int) -> None:
 
 
 def make(folder: Path, name: str, kind: Kind) -> None:
-    """Capture one kind at three places."""
+    """Capture one kind at three points."""
     own = f"{os.getpid() % 10_000}"
     s, r, d = (f"ac{own}{one}" for one in "srd")
     a, b = tun(f"a{own}"), tun(f"b{own}")

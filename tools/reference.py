@@ -74,7 +74,7 @@ def page(schema: dict[str, Any]) -> str:
     tables = schema["$defs"]
     order = ["Scenario"]
     entries = {**tables, "Scenario": schema}
-    for name in order:  # grows as further tables are found
+    for name in order:  # grows as more tables are found
         order += [n for n in dict.fromkeys(met(entries[name])) if n not in order]
     return HEAD + "".join(section(name, entries[name]) for name in order)
 

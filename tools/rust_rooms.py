@@ -1,4 +1,4 @@
-"""Rooms inside a crate: the dependencies between modules, read from the paths in the sources, and the arrows that point up.
+"""Rooms inside a crate: the dependencies between modules, read from the paths in the sources, and the dependencies that point upwards.
 
 A node is a module directly below a folder's own module, with everything below it. Code in `#[cfg(test)]` does not count, nor do arrows
 between a module and its parent.
@@ -36,7 +36,7 @@ def arrows(src: Path) -> dict[str, Graph]:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Return the sets of modules that use each other in a circle."""
+    """Return the sets of modules that use each other in a cycle."""
     reached = {node: _reached(graph, node) for node in graph}
     rings = {
         tuple(sorted(other for other in graph if other in reached[node] and node in reached[other])) for node in graph
@@ -45,7 +45,7 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def up(graph: Graph, layers: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
-    """Return the arrows that point up, where `layers` are named from the ground up; a module that no layer names has none."""
+    """Return the dependencies that point upwards, where `layers` are listed from the bottom up; modules in no layer have none."""
     floor = {module: at for at, layer in enumerate(layers) for module in layer}
     pairs = ((module, used) for module, all_used in sorted(graph.items()) for used in sorted(all_used))
     return [

@@ -1,8 +1,8 @@
 """Play the packet scripts of Linux's own self-tests on both backends: `make selftests`.
 
-The scripts are taken from the source package of the kernel that `ackclock linux build` fetched, and stay in the cache next to it: none of
-them is part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it sends, is not the
-kernel's.
+The scripts are taken from the source package of the kernel that `ackclock linux build` fetched, and stay in the cache next to it: none
+of them are part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it
+sends, differs from the kernel's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFINES = [
     ("TFO_COOKIE", "3021b9d889017eeb"),
     ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
 ]
-"""Definitions of the kernel's own runner, for IPv4."""
+"""Definitions from the kernel's own runner, for IPv4."""
 
 
 def scripts() -> Path:

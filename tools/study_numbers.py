@@ -79,7 +79,7 @@ def number(match: re.Match[str]) -> str:
 
 
 def verdicts(match: re.Match[str]) -> str:
-    """A table of all claims with the verdicts of both scales."""
+    """A table of all claims with the verdicts at both scales."""
     study = studies.get(match[1])
     records = [study.recorded(scale) for scale in SCALES]
 
@@ -126,7 +126,7 @@ def paths(match: re.Match[str]) -> str:
 
 
 def renewed(text: str) -> str:
-    """A document with the numbers of the records."""
+    """A document with the numbers filled in from the records."""
     text = CHANGED.sub(changed, text)
     text = PATHS.sub(paths, text)
     return SENTENCES.sub(sentences, VERDICTS.sub(verdicts, NUMBER.sub(number, text)))

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def asked(flag: str, folder: str, host: str) -> dict[str, str]:
-    """Environment for Cargo. With a target, function names are equal in both builds, and programs that run during the build do not count."""
+    """Environment for Cargo. With a target, function names are identical in both builds, and programs that run during the build are not counted."""
     return {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} {flag}".strip(),
         "CARGO_TARGET_DIR": str(FOLDER / folder),
@@ -55,7 +55,7 @@ def asked(flag: str, folder: str, host: str) -> dict[str, str]:
 
 
 def key(version: str) -> str:
-    """Name from a hash of everything that the counts depend on."""
+    """Name from a hash of everything that affects the counts."""
     sources = [
         Path(__file__),
         ROOT / "Cargo.toml",
@@ -71,7 +71,7 @@ def key(version: str) -> str:
 
 
 def tool(host: str) -> Path | None:
-    """`llvm-profdata` of this compiler, because Debian's may be older than the counts. `None` if it is missing, with a line that says so."""
+    """`llvm-profdata` of this compiler, because Debian's may be older than the counts. Prints a line and returns `None` if it is missing."""
     merger = Path(said("rustc", "--print", "sysroot"), "lib", "rustlib", host, "bin", "llvm-profdata")
     if not merger.exists() and shutil.which("rustup"):
         subprocess.run(["rustup", "component", "add", "llvm-tools"], cwd=ROOT, check=False, stdout=sys.stderr)

@@ -1,4 +1,4 @@
-"""A simulation of trouble: `python tools/trouble.py --seed S --steps N`, or `--seed S --story K` for one of its stories again.
+"""A simulation of trouble: `python tools/trouble.py --seed S --steps N`, or `--seed S --story K` to replay one of its stories.
 
 Commands are killed, or meet a failing disk, a second writer, jumping clocks or damaged bytes, all drawn from the seed. The final files are
 compared with those of an undisturbed command, bit for bit. `tests/python/trouble/stories.py` lists the troubles. Needs a C compiler, and

@@ -1,4 +1,4 @@
-"""Can I trust your X? Each built-in controller against its own code in Linux, on drawn paths: how many are equal in every segment and window.
+"""Can I trust your X? Each built-in controller against the original code in Linux, on drawn paths: how many runs are identical in every segment and window.
 
     tools/trusted.py SEED COUNT [--family NAME]... [--only CONTROLLER]... [--kernel3 NAME] [--beside CONTROLLER=FILE.c]...
 
@@ -27,12 +27,12 @@ from ackclock.fidelity.families import FAMILIES, family
 from ackclock.linux import _cache, kernel_controller
 
 OPTIONS: dict[str, dict[str, Any]] = {"bbr3": {"flavour": "linux-v3"}}
-"""Options of controllers whose default differs from the kernel's."""
+"""Options of controllers whose defaults differ from the kernel's."""
 HEADS = ("controller", "beside", "drawn", "identical", "draws shared", "refused", "worst goodput", "first difference")
 
 
 def scenarios(controller: str, seed: int, count: int, families: Sequence[str]) -> Iterator[Drawn]:
-    """Drawn scenarios whose first flow is this controller's."""
+    """Drawn scenarios in which the first flow uses this controller."""
     for name in families:
         for one in family(name, seed, count):
             changes: dict[str, Any] = {"flows.0.congestion_control": controller, "flows.0.recovery": "prr-linux-6"}
@@ -41,7 +41,7 @@ def scenarios(controller: str, seed: int, count: int, families: Sequence[str]) -
 
 
 def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
-    """Cells of a row, one for each heading."""
+    """Cells of a row, one per heading."""
     ran = [one for one in judged if not one.refused]
     differ = [one for one in ran if not one.identical]
     worst = max((one.effect for one in ran if one.effect is not None), key=abs, default=None)
@@ -60,7 +60,7 @@ def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
 
 
 def beside(controller: str, file: Path, todo: Sequence[Drawn]) -> list[book.Cell]:
-    """Our controller and its authors' published code, as statistics: the interval of the median ratio of goodput, and the worst case."""
+    """Statistical comparison of our controller with its authors' published code: the interval of the median goodput ratio, and the worst case."""
     ratios: list[float] = []
     refused = 0
     for one in todo:

@@ -1,8 +1,8 @@
-"""Tries Linux modules by other authors: each C file that is named, or is in a named folder, is compiled and run for 2 s.
+"""Tries Linux modules by other authors: each C file given, or in a folder given, is compiled and run for 2 s.
 
     tools/wild.py FOLDER|FILE... [--flag -DNAME=VALUE] [--json]
 
-Prints a row for each file: its goodput on a path of 10 Mbit/s, or the reason why it is refused. The tool fetches nothing and includes no
+Prints one row per file: its goodput on a 10 Mbit/s path, or why it is refused. The tool fetches nothing and includes no
 foreign code: the files are the user's.
 """
 

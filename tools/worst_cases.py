@@ -75,7 +75,7 @@ ALONE, BESIDE = 100, 40
 
 
 class Page:
-    """Lines of the page, and the executor of its runs."""
+    """Lines of the page, and the executor for its runs."""
 
     def __init__(self, folder: Path, kernel: bool) -> None:
         self.folder = folder
@@ -85,7 +85,7 @@ class Page:
         self.began = time.process_time()
 
     def searched(self, wanted: attack.Attack, name: str, *, simplify: bool = True) -> attack.Found:
-        """Result of an attack; from its journal, if this engine has made it already."""
+        """Result of an attack; read from its journal if this engine has already run it."""
         place = self.folder / engine_identity() / name
         place.mkdir(parents=True, exist_ok=True)
         found = attack.run(wanted, self.executor, folder=place, simplify=simplify)
@@ -198,7 +198,7 @@ def controllers() -> list[str]:
 
 
 def alone(page: Page) -> None:
-    """Return the results of every controller against the usual references, with environment and limiting cause."""
+    """Return each controller's results against the usual references, with environment and limiting cause."""
     rows = []
     for name in controllers():
         wanted = attack.Attack(target=name, budget=attack.load("steps"), evaluations=2 * ALONE, seed=SEED)
@@ -221,7 +221,7 @@ def alone(page: Page) -> None:
 
 
 def pairs(page: Page) -> None:
-    """Regret of each controller against each other one, alone on the path."""
+    """Regret of each controller relative to every other, alone on the path."""
     names = controllers()
     rows = []
     for name in names:
@@ -247,7 +247,7 @@ def pairs(page: Page) -> None:
 
 
 def beside(page: Page) -> None:
-    """Harm of each controller to each other one: the loss of goodput compared with a second flow of the victim's kind."""
+    """Harm of each controller to every other: the loss of goodput compared with a second flow of the victim's kind."""
     names = controllers()
     rows = []
     for name in names:

@@ -13,7 +13,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     }, 300);
   }
 
-  // Contents of an address: scenario, seed, and the controller if there is one.
+  // Contents of an address: scenario, seed, and controller, if any.
   async function linked() {
     const packed = async (text) => coded(await squeezed(new TextEncoder().encode(text)));
     const own = mine.value.trim() ? `&c=${await packed(mine.value)}` : "";
@@ -21,7 +21,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     return `#s=${await packed(at("text").value)}${own}&seed=${at("seed").value}${lesson}`;
   }
 
-  // Scenario of the address, else of the page, else the first one.
+  // Scenario from the address, else from the page, else the first one.
   async function begin(hash = location.hash) {
     clearTimeout(addressing);
     addressing = 0;
@@ -60,7 +60,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  // Return this page as one file that contains the scenario. "<" is escaped because it could end a script.
+  // Return this page as one file that contains the scenario. "<" is escaped, because it could end a script.
   function whole() {
     const copy = source.cloneNode(true);
     const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value, lessons: given?.lessons });

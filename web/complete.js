@@ -1,5 +1,5 @@
-// Completion at the cursor in a scenario: keys of the surrounding table and names that a key accepts, read from the
-// schema of scenarios.
+// Completion at the cursor in a scenario: keys of the surrounding table and names that a key accepts, taken from the
+// scenario schema.
 "use strict";
 
 const WORD = /[A-Za-z0-9_.-]/;
@@ -91,7 +91,7 @@ function nextHeader(text, from) {
   return found ? from + found.index : text.length;
 }
 
-// Text of a table without its nested tables and lists.
+// Text of a table, without its nested tables and lists.
 function shallow(text, [from, to]) {
   let depth = 0;
   let kept = "";

@@ -1,7 +1,7 @@
 // A text field with line numbers, and marks under parts of the text.
 "use strict";
 
-// Offset in the text of a line and column, both counted from 1, columns in characters.
+// Offset in the text of a 1-based line and column; columns count characters.
 function offset(text, line, column) {
   let start = 0;
   for (let i = 1; i < line; i += 1) {

@@ -48,7 +48,7 @@ class Engine {
     return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
   }
 
-  // Check a controller against the rules of all controllers; see `Lab::conform`.
+  // Check a controller against the rules for all controllers; see `Lab::conform`.
   conform(name) {
     return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
   }
@@ -59,7 +59,7 @@ class Engine {
     return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
   }
 
-  // Return the positions of the packets from a time on, for the scenario read last; see `Lab::film`.
+  // Return the packets' positions from a given time on, for the scenario read last; see `Lab::film`.
   film(seed, from, { most, memory = 2 ** 30 }) {
     return this.answer(this.wasm.film(BigInt(seed), from, most, memory));
   }

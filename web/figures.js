@@ -1,4 +1,4 @@
-// Figures with a common time axis: lines, points and bands on canvas, with a common cursor and zoom.
+// Figures that share a time axis: lines, points and bands on canvas, with a shared cursor and zoom.
 "use strict";
 
 const LEFT = 52;
@@ -8,8 +8,7 @@ const BOTTOM = 18;
 const LEGEND_ROW = 17;
 const FONT = "12px system-ui, sans-serif";
 
-// Colours of Okabe and Ito, ordered so that neighbours differ; on a dark background lighter ones replace blue and
-// black.
+// Okabe-Ito colours, ordered so that neighbours differ; on a dark background lighter ones replace blue and black.
 const COLOURS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37B00", "#3A8FC0", "#000000", "#7A6F00"],
   dark: ["#56B4E9", "#FF8A3D", "#2ECC9A", "#E79AC4", "#E69F00", "#9AD0F0", "#FFFFFF", "#F0E442"],
@@ -34,7 +33,7 @@ function lower(values, x) {
   return low;
 }
 
-// Return round tick values of an axis, at most `most` of them.
+// Return at most `most` round tick values for an axis.
 function ticks(low, high, most) {
   const raw = (high - low) / Math.max(most, 1);
   if (!(raw > 0) || !Number.isFinite(raw)) return [low];
@@ -48,7 +47,7 @@ function ticks(low, high, most) {
 function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size < 1e-6) return "0"; // below the resolution of a nanosecond: only a mean can be this small
+  if (size < 1e-6) return "0"; // below the nanosecond resolution: only a mean can be this small
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)} k`;
   return String(+value.toPrecision(4));
@@ -80,7 +79,7 @@ class SvgContext {
 }
 
 // Series: {kind: "line", x, y, name, colour, dash, step, faint} | {kind: "points", x, y, name, colour, mark} |
-// {kind: "bands", x0, x1, code, names, colours, row}. Times ascend; `x` and `y` have one length.
+// {kind: "bands", x0, x1, code, names, colours, row}. Times ascend; `x` and `y` have the same length.
 class Panel {
   constructor(title, unit, series, { height = 170, zero = true } = {}) {
     Object.assign(this, { title, unit, series, height, zero });
@@ -91,7 +90,7 @@ class Panel {
     let high = -Infinity;
     for (const one of this.series) {
       if (one.kind === "bands") continue;
-      const beside = one.kind === "line" ? 1 : 0; // a line may enter from outside the window
+      const beside = one.kind === "line" ? 1 : 0; // a line may enter the window from outside
       const first = Math.max(lower(one.x, from) - beside, 0);
       const last = Math.min(lower(one.x, to) + beside, one.x.length);
       for (let i = first; i < last; i += 1) {

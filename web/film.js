@@ -1,14 +1,14 @@
-// Animation of the path as teachers draw it: packets wait, cross links and return as ACKs, at a speed that the viewer
-// chooses, at the time of the figures' cursor. The source is the engine's record of each link
+// Animation of the path as teachers draw it: packets wait, cross links and return as ACKs, at a speed chosen by the
+// viewer, in step with the figures' cursor. The source is the engine's record of each link
 // (crates/sim/src/runs/film.rs); only the position along a link is interpolated. Packets that an AQM drops from the
 // head of its queue appear when they are dropped, not while they wait.
 "use strict";
 
 const LEGS = 300_000; // maximum number of legs in one film
 const MARGIN = 14;
-const LANE = 9; // distance of each direction from the centre of a link, pixels
+const LANE = 9; // offset of each direction from the centre line of a link, pixels
 const BOX = 6; // size of a waiting packet, pixels
-const FALL_S = 0.7; // time for which a dropped packet stays visible, seconds of the viewer's time
+const FALL_S = 0.7; // time for which a dropped packet stays visible, seconds of real time
 
 // Index of the last value in a sorted array that is not above x; -1 if there is none.
 function upto(values, x) {
@@ -40,14 +40,14 @@ class Reel {
       link.crossing = 0;
       link.delay = Infinity;
       link.longest = 0;
-      link.data = 0; // packets with data, used to identify the links
+      link.data = 0; // data packets, used to identify the links
       for (let i = 0; i < link.count; i += 1) {
         const takes = link.delivery_s[i] - link.leaves_s[i];
         link.crossing = Math.max(link.crossing, takes);
         link.delay = Math.min(link.delay, takes);
       }
       if (!link.count) link.delay = 0;
-      // departures are in order, arrivals need not be: they get a separate order
+      // departures are in order but arrivals need not be, so they are sorted separately
       link.order = Uint32Array.from({ length: link.count }, (_, i) => i);
       let sorted = true;
       for (let i = 1; i < link.count; i += 1) if (link.arrived_s[i] < link.arrived_s[i - 1]) sorted = false;
@@ -59,7 +59,7 @@ class Reel {
     this.falls = { t_s: falls.t_s.values, link: falls.link.values, flow: falls.flow.values };
   }
 
-  // Packets on a link at a time: those that wait, and those in flight with the fraction of the link that they have
+  // Packets on a link at a given time: those waiting, and those in flight with the fraction of the link that they have
   // crossed.
   on(number, t) {
     const link = this.links[number];
@@ -125,7 +125,7 @@ function layout(reel, flows, width, height) {
 }
 
 class FilmView {
-  // `ask(from)` requests a film from that time on; `moved(t)` reports that playing has changed the time.
+  // `ask(from)` requests a film from that time on; `moved(t)` reports that playback has changed the time.
   constructor(canvas, { ask, moved, said }) {
     Object.assign(this, { canvas, ask, moved, said, reel: null, flows: [], t: 0, whole: [0, 1], speed: 0.01, playing: false, wanted: null, before: 0 });
     new ResizeObserver(() => this.draw()).observe(canvas);
@@ -140,7 +140,7 @@ class FilmView {
     this.draw();
   }
 
-  // Go to a time; a film that contains it is requested if the present one does not.
+  // Go to a time; if the current film does not contain it, one that does is requested.
   at(t) {
     this.t = Math.min(Math.max(t, this.whole[0]), this.whole[1]);
     const outside = !this.reel || this.t < this.reel.from || (this.t > this.reel.until && this.reel.until < this.whole[1]);

@@ -1,4 +1,4 @@
-// Animation of the path beside the figures: its controls, and the cursor that both share.
+// Path animation beside the figures: its controls, and the cursor that both share.
 "use strict";
 
 function filmingOf({ at, state, figures, cameraman, memory, chosenFlows }) {
@@ -25,7 +25,7 @@ function filmingOf({ at, state, figures, cameraman, memory, chosenFlows }) {
   });
   let filmed = 0;
 
-  // Request a film again after another run or another choice of flows.
+  // Request a new film after another run or another choice of flows.
   function refilm() {
     const { result } = state;
     if (!at("film-box").open || !result) { filming.forget(); return; }

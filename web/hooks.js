@@ -1,5 +1,5 @@
 // Controllers in JavaScript: functions that the module calls (crates/wasm/src/controller.rs), and the arguments of the
-// hooks. contract.js holds the contract.
+// hooks. The contract is in contract.js.
 "use strict";
 
 const STATE_NAMES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
@@ -17,7 +17,7 @@ class OwnWindow {
   get in_slow_start() { return this.cwnd < this.ssthresh; }
 }
 
-// Convert the value of a slot to the form that a hook receives.
+// Convert a slot value to the form that a hook receives.
 function fromSlot(kind, slots, at) {
   if (kind === "flag") return slots[at] !== 0;
   if (kind === "state") return STATE_NAMES[slots[at]];
@@ -26,14 +26,14 @@ function fromSlot(kind, slots, at) {
   return slots[at];
 }
 
-// Read values of these names and kinds, starting at a slot.
+// Read values with these names and kinds, starting at a slot.
 function record(fields, slots, from) {
   const made = {};
   fields.forEach(([name, kind], i) => { made[name] = fromSlot(kind, slots, from + i); });
   return made;
 }
 
-// Arguments of a hook besides the window.
+// Arguments of a hook apart from the window.
 function argumentsOf(hook, slots) {
   if (hook.ack) return [record(ACK, slots, FIRST)];
   if (hook.name === "seed") return [(BigInt(slots[FIRST]) << 32n) | BigInt(slots[FIRST + 1])];
@@ -89,15 +89,15 @@ class Hooks {
     slots[from + 1] = bytes.length;
   }
 
-  // Create an object and return its number, with its needs in the slots; a negative number means that it is not a
-  // controller, with the reason in the slots.
+  // Create an object and return its number, with its requirements in the slots; a negative number means that it is not
+  // a controller, and the slots hold the reason.
   take(address, made) {
     try {
       const object = made();
       const methods = [];
       for (const { name, place } of HOOKS) {
         const method = object[name];
-        // an attribute that is no event may have a hook's name
+        // an attribute that is not an event may have a hook's name
         if (typeof method === "function") methods[place] = method;
         else if (method !== undefined && name.startsWith("on_")) throw new TypeError(`${name} is ${written(method)}; allowed: a method`);
       }
@@ -133,7 +133,7 @@ class Hooks {
     return this.take(address, () => new this.classes[number].own());
   }
 
-  // Copy an object by its method `copy`, else by its properties, whose types the page must be able to copy.
+  // Copy an object with its method `copy`, else by its properties, whose types must be ones that the page can copy.
   copy(number, address) {
     const { object } = this.instances.get(number);
     return this.take(address, () => (typeof object.copy === "function" ? object.copy() : Object.assign(Object.create(Object.getPrototypeOf(object)), structuredClone({ ...object }))));

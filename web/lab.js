@@ -4,13 +4,13 @@
 "use strict";
 
 const at = (id) => document.getElementById(id);
-const SOURCE = document.documentElement.cloneNode(true); // untouched copy, for "this page"
+const SOURCE = document.documentElement.cloneNode(true); // unmodified copy, for "this page"
 const DATA = JSON.parse(at("data").textContent);
 const OWN = JSON.parse(at("own").textContent);
 const LESSONS = lessonsOf(OWN?.lessons ?? DATA.lessons);
 const LONGEST = 2 ** 20; // maximum length of a scenario, characters
 const MEMORY = 2 ** 30; // maximum memory of a run, bytes
-const PAUSE_MS = 0; // pause in typing after which a run starts; newer text replaces older
+const PAUSE_MS = 0; // pause in typing after which a run starts; newer text replaces older text
 const CHECK_MS = 60_000; // time limit of a controller check
 
 const state = { beside: [], lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
@@ -54,7 +54,7 @@ function ask() {
   runner.ask({ text, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
 }
 
-// Report that a request cannot be run.
+// Report why a request cannot be run.
 function refuse(text) {
   runner.forget();
   busy(false);
@@ -161,7 +161,7 @@ function teach(lesson) {
   changed(0);
 }
 
-// Judge the tasks by the last run; a completed task stays completed.
+// Judge the tasks by the last run; once completed, a task stays completed.
 function judge() {
   if (!state.lesson) return;
   state.lesson.tasks.forEach(({ holds }, i) => {

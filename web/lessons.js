@@ -1,6 +1,6 @@
-// Conditions of the lessons' tasks on the reader's own run: {text, flow(i, column), places, values(table, column)}.
-// Lessons are files (python/ackclock/_lessons, or a teacher's own); python/ackclock/_course evaluates the same
-// conditions.
+// Conditions that the lessons' tasks set for the user's own run: {text, flow(i, column), places, values(table,
+// column)}. Lessons are files (python/ackclock/_lessons, or a teacher's own); python/ackclock/_course evaluates the
+// same conditions.
 "use strict";
 
 const COMPARED = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "==": (a, b) => a === b };
@@ -11,8 +11,8 @@ const OVER = {
   mean: (values) => OVER.sum(values) / values.length,
 };
 
-// One side of a condition: a number, or a multiple of a value of the run. A missing value is NaN, with which every
-// comparison fails.
+// One side of a condition: a number, or a multiple of one of the run's values. A missing value is NaN, so every
+// comparison with it fails.
 function side(run, [factor, table, row, column]) {
   if (!table) return factor;
   const values = run.values(table, column);
@@ -45,5 +45,5 @@ function done(run, lesson, { holds, change, keep }) {
   return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
 }
 
-// Lessons with their tasks. `solved` holds replacements for the test that applies them.
+// Lessons with their tasks. `solved` has replacements for the test that applies them.
 const lessonsOf = (data) => data.map((lesson) => ({ ...lesson, tasks: lesson.tasks.map((task) => ({ ...task, holds: (run) => done(run, lesson, task) })) }));

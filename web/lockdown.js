@@ -40,7 +40,7 @@ function lockdown(scope) {
       if (Reflect.deleteProperty(holder, key)) continue;
       if (Reflect.defineProperty(holder, key, { value: undefined, writable: false, configurable: false })) continue;
       const { value, writable } = Reflect.getOwnPropertyDescriptor(holder, key);
-      if (writable !== false || Object(value) === value) left.push(key); // a constant primitive is harmless
+      if (writable !== false || Object(value) === value) left.push(key); // a read-only primitive is harmless
     }
   }
   return left;

@@ -61,7 +61,7 @@ class Steady {
 // Names of the classes in the text; declarations must start a line.
 const classesIn = (text) => [...new Set(Array.from(text.matchAll(/^class[ \t]+([A-Za-z_]\w*)/gm), ([, name]) => name))];
 
-// Worker's text followed by a controller's, and the number of lines before the controller.
+// The worker's text followed by a controller's, and the number of lines before the controller.
 function workerWith(worker, own) {
   if (!own) return [worker, 0];
   const given = classesIn(own).map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`).join(", ");
@@ -69,7 +69,7 @@ function workerWith(worker, own) {
 }
 
 class OwnController {
-  // `changed(text)` is called with the text that flows may use from then on.
+  // `changed(text)` is called with the text that flows may use from now on.
   constructor(parts, changed) {
     Object.assign(this, { ...parts, changed, used: "", trusted: true, bad: new Set() });
     this.paper = new Paper(parts.text, parts.gutter, parts.marks);
@@ -89,7 +89,7 @@ class OwnController {
 
   get value() { return this.text.value; }
 
-  // Set another text; a text from a link needs the user's consent.
+  // Set a different text; a text from a link needs the user's consent.
   put(text, trusted = true) {
     this.text.value = text;
     this.trusted = trusted;

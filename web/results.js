@@ -1,4 +1,4 @@
-// Results of a run, and the lines, points and bands that figures draw of them.
+// Results of a run, and the lines, points and bands that figures draw from them.
 "use strict";
 
 function results() {
@@ -77,7 +77,7 @@ function results() {
   const STATES = ["below ssthresh", "Open", "Disorder", "CWR", "Recovery", "Loss"];
   const STATE_COLOURS = { light: ["#56B4E9", "#dfe3e7", "#F0E442", "#E69F00", "#D55E00", "#000000"], dark: ["#3A8FC0", "#3a4047", "#F0E442", "#E69F00", "#FF6B2B", "#FFFFFF"] };
 
-  // Intervals of constant state: begin, end and code of each.
+  // Intervals of constant state: begin, end and code for each.
   function bands({ t_s: time, ca_state: states, cwnd, ssthresh }, end) {
     const found = { x0: [], x1: [], code: [] };
     const codes = states.names.map((name) => STATES.indexOf(name));

@@ -11,7 +11,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.take("");
     }
 
-    // Use this controller in all later workers.
+    // Use this controller in all new workers.
     take(own) {
       const [text, before] = workerWith(at("worker").textContent, own);
       Object.assign(this, { own, before });

@@ -47,7 +47,7 @@ class Seeds {
   }
 }
 
-// Mean, half width of its 95 % interval (Student's t), minimum and maximum of finite values; no interval with fewer
+// Mean, half-width of its 95 % interval (Student's t), minimum and maximum of the finite values; no interval for fewer
 // than two.
 function summed(values) {
   const finite = values.filter(Number.isFinite);
@@ -58,8 +58,8 @@ function summed(values) {
   return { n, mean, half: n > 1 ? student(n - 1) * Math.sqrt(square / (n - 1) / n) : NaN, least: Math.min(...finite), most: Math.max(...finite) };
 }
 
-// 97.5 % quantile of Student's t: exact for 1 and 2 degrees of freedom, otherwise by the series of Fisher and Cornish
-// (error below 0.8 %).
+// 97.5 % quantile of Student's t: exact for 1 and 2 degrees of freedom, otherwise by the Cornish-Fisher series (error
+// below 0.8 %).
 function student(v) {
   if (v === 1) return 12.7062;
   if (v === 2) return 4.30265;

@@ -1,4 +1,4 @@
-// Text of the scenario: marks under its errors, and sliders for its numbers. `changed(wait)` is called after each
+// Scenario text: marks under its errors, and sliders for its numbers. `changed(wait)` is called after each
 // change of the text.
 "use strict";
 
@@ -41,7 +41,7 @@ function slidersOf({ at, state, paper, changed }) {
 
   const NUMBER = /^("?\s*)([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(\s*[A-Za-z%/]*\s*"?)$/;
 
-  // Number at a position of the text, with the text before and after it.
+  // Number at a position in the text, with the text before and after it.
   function numberAt([, line, column, length]) {
     const { value } = at("text");
     const from = offset(value, line, column);

@@ -1,4 +1,4 @@
-// Views of the last run, of the kept run and of further seeds: figures, tables, and the choices in the controls.
+// Views of the last run, the kept run and further seeds: figures, tables, and the choices in the controls.
 "use strict";
 
 function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequence }) {

@@ -20,7 +20,7 @@ const DRAWN = {
   drops: ["t_s", "link", "flow"],
   acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
-const PARTLY = "acks"; // table for which a run records only the columns above
+const PARTLY = "acks"; // table of which a run records only the columns above
 const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // columns returned for further seeds
 const EVERY_MS = 100;
 
@@ -92,7 +92,7 @@ function run(job) {
   post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
 }
 
-// Return a table as CSV. A table of which only some columns were recorded is made again in full.
+// Return a table as CSV. If only some of its columns were recorded, the table is first recorded again in full.
 function saved(name) {
   if (name === PARTLY) {
     const { text, seed, budget_ms, memory } = last;
@@ -104,8 +104,8 @@ function saved(name) {
   post({ csv: table ? opened.csv(table) : "", name });
 }
 
-// Return the packets' positions from a time on. Filming discards the tables of the last run, so the page uses another
-// worker for it.
+// Return the packets' positions from a given time on. Filming discards the tables of the last run, so the page uses
+// another worker for it.
 function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   const read = opened.read(text);
   if (!read.ok) { post({ number, film: { ok: false, message: "the scenario has a mistake" } }); return; }
@@ -117,7 +117,7 @@ function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   post({ number, film: { ok, message, from, until_s, names, ways, tables: found } }, buffers);
 }
 
-// Check a controller against the rules of all controllers: random sequences of events, then runs in closed loop, as
+// Check a controller against the rules for all controllers: random sequences of events, then closed-loop runs, as
 // `ackclock.controllers.check` does.
 function check({ number, budget_ms, memory, check: { name, paths, exploded } }) {
   begin(budget_ms);

@@ -1,4 +1,4 @@
-"""Policy learned by train.py, as a controller: `ackclock evaluate controller.py:Learned --quick`."""
+"""Controller that runs the policy learned by train.py: `ackclock evaluate controller.py:Learned --quick`."""
 
 import json
 import math

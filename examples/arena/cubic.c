@@ -1,5 +1,5 @@
 /*
- * CUBIC after RFC 9438, with its constants at the top. Further constants belong to mechanisms that CUBIC lacks and that
+ * CUBIC as in RFC 9438, with its constants at the top. Further constants belong to mechanisms that CUBIC lacks and that
  * are off here: with a short queue a loss reduces the window less, and growth does not wait for the cubic function; a
  * long queue stops all growth; the initial window is larger. Slow start ends when the RTT has grown. `search.py`
  * changes the constants between the two marks. Windows are in thousandths of a segment, times in ms.
@@ -51,7 +51,7 @@ static void ours_init(struct sock *sk)
 		tcp_snd_cwnd_set(tcp_sk(sk), FIRST);
 }
 
-/* whether the queue is below this share of the minimum RTT, in 1/1024 */
+/* whether the queueing delay is below this fraction of the minimum RTT, in 1/1024 */
 static bool below(const struct ours *ca, u32 much)
 {
 	return ca->rtt_us && (u64)(ca->rtt_us - ca->least_us) * 1024 <= (u64)ca->least_us * much;
@@ -120,7 +120,7 @@ static void ours_avoid(struct sock *sk, u32 ack, u32 acked)
 		early = div_u64(early * early * early * C, 1000000000);
 		target = target > early ? target - early : 0;
 	}
-	/* window of Reno with the same decrease: alpha = 3 (1 - beta) / (1 + beta) */
+	/* window of a Reno flow with the same decrease factor: alpha = 3 (1 - beta) / (1 + beta) */
 	ca->reno += (u32)div_u64((u64)acked * 1000 * 3 * (1024 - BETA), (1024 + BETA) * max(cwnd, 1U));
 	target = max(target, div_u64((u64)ca->reno * FRIENDLY, 1024));
 	if (EAGER && below(ca, SHORT))

@@ -2,12 +2,12 @@
 
     python examples/arena/search.py --out found
 
-Harm outweighs the score: each percent that a mutant leaves less to CUBIC than Reno does costs 20 points. A mutant is
-scored on one draw of each family, and on four of the family beside CUBIC. Unless it is far behind the best mutant
+Harm outweighs the score: every percent that CUBIC gets less beside a mutant than beside Reno costs 20 points. A mutant
+is scored on one draw of each family, and on four of the family beside CUBIC. Unless it is far behind the best mutant
 there, both are compared on six times as many draws; the better one becomes the best mutant, and a successful step is
-repeated once. A mutant that is harmless in these draws may do harm in others. The last best mutants are therefore
-scored on the draws of a second salt, newest first. The winner is the first that leaves as much as Reno there, or else
-the best one.
+repeated once. A mutant that is harmless on these draws may do harm on others. The last best mutants are therefore
+scored on the draws of a second salt, newest first. The winner is the first that leaves CUBIC as much as Reno does
+there, or else the best one.
 
 `--seconds` is CPU time; Ctrl-C ends the search earlier. Finally the winner and the controller to be beaten are scored
 on draws of a third salt, which no mutant has seen. The output folder gets `curve.csv`, `curve.png`, `winner.c` and
@@ -36,13 +36,13 @@ RANGES = {
 """Minimum and maximum of each constant."""
 
 HARM = 20
-"""Penalty for each percent that CUBIC loses, points."""
+"""Penalty in points for each percent that CUBIC loses."""
 
 NEAR = 2
-"""Maximum deficit on the few draws with which a mutant is still compared on more, points."""
+"""Maximum deficit in points on the few draws up to which a mutant is still compared on more."""
 
 LAST = 6
-"""Maximum number of mutants that are scored on the draws of the second salt."""
+"""Maximum number of mutants scored on the draws of the second salt."""
 
 
 class Server:
@@ -81,7 +81,7 @@ def value(answer: Mapping[str, Any]) -> float:
 
 
 def lacks(answer: Mapping[str, Any]) -> float:
-    """Return the share that CUBIC lacks beside the mutant, compared with CUBIC beside Reno, percent."""
+    """Return how much less CUBIC gets beside the mutant than beside Reno, percent."""
     return 100 * max(float(answer["reno"]["left_to_others"]) - float(answer["left_to_others"]), 0.0)
 
 
@@ -114,7 +114,7 @@ Mutant = dict[str, int]
 
 
 def further(values: Mapping[str, int], before: Mapping[str, int]) -> Mutant:
-    """Return values after repeating the last successful step."""
+    """Return the values after repeating the last successful step."""
     found = {name: value * value / before[name] if before[name] else value for name, value in values.items()}
     return {name: round(min(max(value, RANGES[name][0]), RANGES[name][1])) for name, value in found.items()}
 

@@ -38,7 +38,7 @@ def prepare(source: Path) -> tuple[Path, Path]:
     for copy in (before, after):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(source, copy)
-    # git must not find a repository above, whose ignore rules would apply
+    # git must not find an enclosing repository, whose ignore rules would apply
     alone = os.environ | {"GIT_CEILING_DIRECTORIES": str(WORK)}
     subprocess.run(["git", "apply", str(HERE / "quinn-proto.patch")], cwd=after, env=alone, check=True)
     shutil.copy(HERE / "wire.rs", after / "src/tests/wire.rs")
@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def table(runs: dict[str, dict[str, str]]) -> list[str]:
-    """Return the table as lines, with one for each run of all tests."""
+    """Return the lines of the table, one for each run of all tests."""
     plain = runs["before"]
     width = max(map(len, runs))
     rows = [f"{'link':<{width}}  passed  failed  endless  not as before"]

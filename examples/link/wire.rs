@@ -11,7 +11,7 @@ use bytes::BytesMut;
 
 use crate::{Duration, EcnCodepoint, Instant};
 
-/// Time (of sending while on the link, of arrival once received), ECN field, and UDP payload.
+/// Time (send time while on the link, arrival time once received), ECN field, and UDP payload.
 type Datagram = (Instant, Option<EcnCodepoint>, BytesMut);
 
 /// Length of the IPv6 and UDP headers, bytes, which the tests do not count.
@@ -19,14 +19,14 @@ const HEADERS: usize = 48;
 
 /// One direction. The link carries only numbers; the payloads are stored here.
 pub(super) struct Wire {
-    /// The last link receives new packets. Earlier ones have another latency and may still carry packets.
+    /// New packets enter the last link. Earlier links have a different latency and may still carry packets.
     links: Vec<Link>,
     latency: Duration,
     seed: u64,
     epoch: Instant,
     now: u64,
     sent: u64,
-    /// Payloads on the link, in order of sending. A packet that a test drops is removed here, and the number that the
+    /// Payloads on the link, in sending order. A packet that a test drops is removed here, and the number that the
     /// link delivers later is ignored.
     flying: VecDeque<(u64, Datagram)>,
 }

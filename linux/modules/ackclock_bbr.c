@@ -3,10 +3,10 @@
  * The kernel's own BBR with the simulator's random draws.
  *
  * BBR begins ProbeBW in one of seven phases, drawn by get_random_u32_below (bbr_reset_probe_bw_mode). The kernel has
- * one stream of random numbers for all its users, so a simulator cannot draw the same. Here each connection has a
- * separate stream, equal to the simulator's (crates/core/src/rng.rs; World::seed_of): xoshiro256++, seeded by the run's
- * seed, the flow and the number of the connection. The kernel's source is compiled a second time with this draw and is
- * otherwise unchanged.
+ * one stream of random numbers for all its users, so a simulator cannot reproduce the draws. Here each connection has
+ * its own stream, identical to the simulator's (crates/core/src/rng.rs; World::seed_of): xoshiro256++, seeded by the
+ * run's seed, the flow and the number of the connection. The kernel's source is compiled a second time with this draw
+ * and is otherwise unchanged.
  *
  * Version 3 (Google's patch) draws the wait until its next probe (bbr_pick_probe_wait) from the same stream.
  *
@@ -31,7 +31,7 @@ static unsigned long long seed;
 module_param(seed, ullong, 0600);
 MODULE_PARM_DESC(seed, "seed of the run");
 
-/* Port of the sender of flow 0; those of the other flows follow. */
+/* Sender port of flow 0; those of the other flows follow. */
 #define SENDER_PORT 10000
 
 struct stream {

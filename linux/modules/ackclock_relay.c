@@ -12,7 +12,8 @@
  * poll():  readable when the lookahead of the oldest packet is over.
  * ioctl(): RELAY_HOST makes a device in the caller's namespace; the two hosts of a pair have the numbers 2n and 2n + 1.
  *
- * Names of packets are kernel addresses, so a program that opens this device is trusted. The device serves one program.
+ * The names of packets are kernel addresses, so a program that opens this device must be trusted. The device serves a
+ * single program.
  */
 #include <linux/hrtimer.h>
 #include <linux/if_arp.h>
@@ -104,7 +105,7 @@ static struct note *note(struct sk_buff *skb)
 	return (struct note *)skb->cb;
 }
 
-/* Copy of a packet in separate memory, laid out as a TUN device does for packets that a program writes. */
+/* Copy of a packet in newly allocated memory, laid out as a TUN device lays out packets that a program writes. */
 static struct sk_buff *copied(struct sk_buff *skb)
 {
 	size_t linear = skb->len;

@@ -1,4 +1,4 @@
-"""One cell of the benchmark, alone in its process: scenario on standard input, figures on standard output."""
+"""One benchmark cell in its own process: scenario on standard input, results on standard output."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def main() -> None:
 
 
 BATCH = ", run_batch"
-"""Suffix of the names of scenarios that are run with `run_batch`."""
+"""Name suffix of scenarios that are run with `run_batch`."""
 
 
 LEAST_S = 0.1
-"""Shortest user CPU time that can be measured, seconds: some systems count it in ticks of 4 ms."""
+"""Shortest user CPU time that can be measured, seconds; some systems count in ticks of 4 ms."""
 
 
 def cost(text: str, *, batch: bool = False, least_s: float = LEAST_S) -> tuple[float, int]:
@@ -56,7 +56,7 @@ def cost(text: str, *, batch: bool = False, least_s: float = LEAST_S) -> tuple[f
 
 
 def in_turn(texts: dict[str, str], repeats: int) -> dict[str, list[float]]:
-    """Return the cost of a packet in each scenario, ns. Every repeat runs all scenarios once, so that disturbances of the machine affect all alike."""
+    """Return the cost per packet in each scenario, ns. Every repeat runs all scenarios once, so that noise on the machine affects all of them alike."""
     ns: dict[str, list[float]] = {name: [] for name in texts}
     for _ in range(repeats):
         for name, text in texts.items():
@@ -79,12 +79,12 @@ class Reno:
 
 
 class RenoByRound(Reno):
-    """Reno, called for ACKs once per round trip."""
+    """Reno, called once per round trip."""
 
     every = "round"
 
     def on_ack(self, window: _engine.Window, ack: _engine.Ack) -> None:
-        """Grow by the ACKs of one round trip."""
+        """Grow for the ACKs of one round trip."""
         if ack.cwnd_limited:
             window.cwnd += ack.acked if window.in_slow_start else 1
 

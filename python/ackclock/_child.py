@@ -1,4 +1,4 @@
-"""The only place that starts other processes. The current folder may belong to a stranger, and nothing in it must be
+"""The only module that starts other processes. The current folder may be another user's, so nothing in it may be
 executed.
 
 | kind | current folder | environment | for |
@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 NOWHERE = "/"
-"""Current folder of a process that reads no relative paths."""
+"""Current folder of processes that use no relative paths."""
 
 PASSED = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
@@ -77,7 +77,7 @@ restored.
 """
 
 SHELL = "/bin/sh"
-"""Shell that limits the memory of a program before it starts: a process with several threads cannot do that for its child."""
+"""Shell that limits a program's memory before starting it: a multi-threaded process cannot do that for its child."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -92,7 +92,7 @@ def python(target: str, *arguments: str, leave: bool = False, loads: Sequence[st
     arguments
         Texts passed to the function.
     leave
-        The function runs the user's code: modules are then searched where this process searches.
+        The function runs the user's code, so modules are looked up on this process's own module path.
     loads
         Modules to load first, in addition to the function's own.
 
@@ -156,9 +156,9 @@ def start(
     Parameters
     ----------
     command
-        Program and arguments; a name without a folder is searched in PATH.
+        Program and arguments; a name without a folder is looked up in PATH.
     leave
-        Whether the user has permitted running his own code.
+        Whether the user has given permission to run their own code.
     cwd
         Current folder: one of our own, or `/`; with `leave`, that of this process.
     env
@@ -191,7 +191,7 @@ def start(
 def run(
     command: Sequence[str], *, input: str | bytes | None = None, timeout: float | None = None, **options: Any
 ) -> CompletedProcess[Any]:
-    """Start a process, wait for its end, and keep its output.
+    """Run a process to its end and capture its output.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Writing to disk: one check for every file that a command writes, and folders that receive either all of their files
-or none.
+"""Writing to disk: one check for every file that a command writes, and all-or-nothing writing of folders.
 
 | file | may be replaced |
 | --- | --- |
@@ -58,15 +57,15 @@ __all__ = [
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
-"""Value for `marks`: the folder is our own and has no other files."""
+"""Value of `marks` for a folder of our own that contains nothing else."""
 
 _inputs: list[Path] | None = None
-"""Files that the command has read so far; None in a program that imports ackclock, which may replace files that it has
+"""Files that the command has read so far; None in a program that imports ackclock, which may overwrite files it has
 read.
 """
 
 _leave = True
-"""Whether a compiler may be started for a file that a scenario names. A command asks its user first; a program needs no
+"""Whether a compiler may be started for a file named by a scenario. A command asks its user first; a program needs no
 permission.
 """
 
@@ -85,12 +84,12 @@ file has none.
 """
 
 PATIENCE_S = 3.0
-"""Time for which a pipe may have no reader, seconds: a shell starts both sides at once."""
+"""Time for which a pipe may lack a reader, seconds: a shell starts both ends at once."""
 
 
 def begin() -> None:
-    """Start a command: forget the inputs of the previous one. From now on files that were read are not overwritten, and
-    no compiler is started without permission.
+    """Start a command: forget the inputs of the previous one. From now on, files that have been read are not
+    overwritten and no compiler is started without permission.
     """
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = []
@@ -98,7 +97,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """End a command: the program that called it may overwrite the files that it has read."""
+    """End a command: the calling program may overwrite files it has read."""
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
     _leave = True
@@ -166,7 +165,7 @@ def _covers(taken: Path, path: Path) -> bool:
 
 
 def _holds(folder: Path, file: os.stat_result) -> bool:
-    """Return whether one of the hard links of a file is in a folder."""
+    """Return whether a hard link to a file is in a folder."""
     return any(
         os.path.samestat(file, os.lstat(os.path.join(place, name)))
         for place, _, names in os.walk(folder)
@@ -256,7 +255,7 @@ def resolved(path: Path, what: str) -> Path:
 
 
 def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse a folder in which a file would be replaced that no command of ackclock wrote.
+    """Refuse a folder in which a file not written by ackclock would be replaced.
 
     Parameters
     ----------
@@ -265,7 +264,7 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
     names
         Names of the files to be written.
     marks
-        Files that identify the kind of folder.
+        Files that identify the folder's kind.
     whose
         Command that writes such files, for the message: "run".
 
@@ -283,7 +282,7 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
 
 
 def _marked(folder: Path, marks: Sequence[str]) -> bool:
-    """Return whether the folder has a mark, or a part left by a killed writer has one. Writers move marks last."""
+    """Return whether the folder, or a part left there by a killed writer, has a mark. Writers move marks last."""
     places = (folder, *_parts(folder))
     return marks is OWN or any(is_ours(place / mark) for place in places for mark in marks)
 
@@ -312,12 +311,12 @@ def _is_part(folder: Path) -> bool:
 
 
 LONGEST_NAMES = 1000
-"""Largest size of the names in a marker file, bytes."""
+"""Maximum total size of the names in a marker file, bytes."""
 
 
 def _alone_says(rest: Path, folder: Path) -> bool:
-    """Return whether a part left by a killed writer is the only evidence of the folder's kind. Such a part stays until
-    a writer finishes.
+    """Return whether a part left by a killed writer is the only evidence of the folder's kind. Such a part is kept
+    until a writer finishes.
     """
     try:
         names = (rest / MARK).read_bytes()[len(MARKED) :].decode().splitlines()
@@ -332,7 +331,7 @@ def _alone_says(rest: Path, folder: Path) -> bool:
 
 def is_ours(path: Path, *, unread: bool = False) -> bool:
     """Return whether a file identifies itself as ours: a page by its generator, JSON by its schema or by the keys of a
-    run. `unread` is returned if the disk does not let it be read.
+    run. Return `unread` if the file cannot be read.
     """
     try:
         if not path.is_file():
@@ -353,14 +352,14 @@ def is_ours(path: Path, *, unread: bool = False) -> bool:
 
 
 LARGEST_ABOUT = 2**28
-"""Largest size of a `run.json` or an `evaluate.json`, bytes; they have a row for each flow or cell."""
+"""Maximum size of a `run.json` or an `evaluate.json`, bytes; they have a row for each flow or cell."""
 
 GENERATOR = b'<meta name="generator" content="ackclock">'
 """Element in the head of each of our pages."""
 
 
 class UnreadError(InputError):
-    """Raised if the disk, or missing rights, refuse to read a file that exists."""
+    """Raised if an existing file cannot be read, because of the disk or missing permissions."""
 
 
 def regular(path: Path, most: int) -> bytes:
@@ -369,14 +368,12 @@ def regular(path: Path, most: int) -> bytes:
     Parameters
     ----------
     path
-        Plain file: no pipe, no device.
-    most
-        Bytes.
+        Regular file: no pipe, no device. most Maximum size, bytes.
 
     Raises
     ------
     InputError
-        If it is not a plain file, too large, or unreadable.
+        If it is not a regular file, is too large, or cannot be read.
     """
     content = _regular(path, most)
     reads(path)
@@ -451,7 +448,7 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
             _move(part, folder, names, [name for name in names if str(name) in marks])
             moving = False
     except BaseException as error:
-        if not moving:  # otherwise the mark shows that the moved files are ours
+        if not moving:  # otherwise the mark vouches for the moved files
             _remove(part)
         for path in missing:
             if path.is_dir() and not any(path.iterdir()):
@@ -469,10 +466,10 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
 
 def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path]) -> None:
     """Move the files of a part into a folder, marks last. Everything else is synced before a mark is moved, so that a
-    mark proves that all files are there even after a power loss.
+    mark proves that all files are present even after a power failure.
     """
     gone = [name for name in last if os.path.lexists(folder / name)]
-    for name in gone:  # no mark while the folder has files of both the old and the new output
+    for name in gone:  # no mark while the folder contains both old and new output
         (folder / name).unlink()
     if gone:
         sync(folder)
@@ -531,7 +528,7 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 def remove_parts(folder: Path) -> None:
     """Remove the leftovers of killed commands from a folder."""
-    if not _parts(folder):  # no part that this user can read
+    if not _parts(folder):  # no part readable by this user
         return
     with _gate(folder):
         for rest in _parts(folder):
@@ -540,7 +537,7 @@ def remove_parts(folder: Path) -> None:
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
-    """Check all destinations before the first file is moved. In a folder of our own, such as a sweep's, inputs may be replaced."""
+    """Check all destinations before moving the first file. In a folder of our own, such as a sweep's, inputs may be replaced."""
     if marks is OWN:
         return
     ours = _marked(folder, marks)
@@ -556,7 +553,7 @@ def _gate(folder: Path) -> Iterator[None]:
     """Hold a lock on the folder, so that no other writer sees a part before it is locked."""
     gate = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # without locks no part is removed
+        with suppress(OSError):  # without locks, no part is removed
             fcntl.flock(gate, fcntl.LOCK_EX)
         yield
     finally:
@@ -565,9 +562,9 @@ def _gate(folder: Path) -> Iterator[None]:
 
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
     """Create and lock a part, and remove the parts of killed writers, whose locks the system has released."""
-    # tested without reading the file, because the disk may refuse that
+    # tested without reading the file, because reading it may fail
     if STAGED.fullmatch(folder.name) and os.path.lexists(folder / MARK):
-        return _made(part, marks)  # a part within a part has the same writer, which holds the lock already
+        return _made(part, marks)  # a part within a part has the same writer, which already holds the lock
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -606,8 +603,8 @@ def _remove_unheld(rest: Path) -> None:
 
 
 def _remove(part: Path | None) -> None:
-    """Remove a part with Ctrl-C delayed, so that none is left half removed. The marker file is removed last, so that
-    files that cannot be removed are still recognised as ours.
+    """Remove a part, deferring Ctrl-C so that it is not left half removed. The marker file is removed last, so that a
+    part that cannot be removed completely is still recognised as ours.
     """
     if part is None:
         return
@@ -626,7 +623,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM during the moves."""
+    """Defer Ctrl-C and SIGTERM while files are moved."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -643,8 +640,8 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return the system's reason in a few words. Polars and the engine report it with an error number, SQLite in its
-    own words.
+    """Return the system's reason in a few words. Polars and the engine report it with an error number, SQLite in words
+    of its own.
     """
     said, number = _said(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
@@ -678,8 +675,8 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
 def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
     """Write a table, or the result of a lazy plan.
 
-    If writing the end of a file fails, Polars reports only "transport error". Another write is then tried, to get the system's
-    reason.
+    If the end of a file cannot be written, Polars reports only "transport error". Another write is then tried, to get
+    the system's reason.
     """
     import polars as pl
 
@@ -700,6 +697,6 @@ def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> 
 def _said(error: Exception) -> tuple[str, int | None]:
     said = (str(error).splitlines() or [type(error).__name__])[0]
     number = error.errno if isinstance(error, OSError) else None
-    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # error number in the form of Rust's std::io
+    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # error number as printed by Rust's std::io
         number = int(told[1])
     return said, number

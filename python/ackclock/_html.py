@@ -1,4 +1,4 @@
-"""HTML for values in a notebook: a heading, tables, text. Plain HTML that inherits the notebook's colours."""
+"""HTML for values in a notebook: headings, tables and text. Plain HTML that inherits the notebook's colours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape as _escape
 from ackclock.text import printable
 
 MOST_ROWS = 20
-"""Largest number of table rows that are shown."""
+"""Maximum number of table rows shown."""
 
 
 def heading(text: str, beside: str = "") -> str:
@@ -24,7 +24,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, of: int | Non
     header, rows
         Header and rows as text.
     of
-        Total number of rows, if these are not all.
+        Total number of rows, if only some are given.
     """
     align = ["left", *["right"] * (len(header) - 1)]
 

@@ -1,4 +1,4 @@
-"""Links of the lab: the fragment of its page's address contains a compressed scenario and a seed."""
+"""Links of the lab: the fragment of the page's address contains a compressed scenario and a seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 from ackclock.errors import InputError, quote
 
 LONGEST = 2**20
-"""Largest size of a scenario, bytes."""
+"""Maximum size of a scenario, bytes."""
 
 _LINK = re.compile(
     r"[^#]*#s=(?P<text>[\w-]+)(?:&c=(?P<own>[\w-]+))?(?:&seed=(?P<seed>[0-9]{1,16}))?(?:&lesson=(?P<lesson>[a-z0-9-]{1,80}))?"
@@ -35,7 +35,7 @@ def is_link(text: str) -> bool:
 
 
 def read(link: str) -> tuple[str, str]:
-    """Return the scenario's text and the seed of a link.
+    """Return the scenario text and the seed from a link.
 
     Raises
     ------
@@ -81,5 +81,5 @@ def lesson(link: str) -> str:
 
 
 def runs_in_page(scenario: str) -> bool:
-    """Return whether the page's engine supports all that a scenario names: foreign stacks exist only in the native engine."""
+    """Return whether the page's engine supports everything in the scenario: foreign stacks exist only in the native engine."""
     return '"quinn' not in scenario and '"stack:' not in scenario and '"stack"' not in scenario

@@ -1,8 +1,8 @@
-"""Records the files that the user's own Python code reads while it is imported and its first instance is made: modules,
-weights, tables.
+"""Records the files that the user's own Python code reads during import and while its first instance is created:
+modules, weights, tables.
 
-All of these files determine the code's identity, so that a run found in a store was made by the same code with the same data. Files of the
-interpreter's installation, of the system or of ackclock do not count. Files that a class reads later are not seen; the class lists them in `reads`.
+All of these files determine the code's identity, so that a run found in a store was made by the same code with the same data. Files
+that belong to the Python installation, the system or ackclock do not count. Files that a class reads later are not seen; the class lists them in `reads`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Source", "content", "digest", "heard", "listen", "named"]
 
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/bin", "/opt")
 MOST = 10_000
-"""Largest number of files."""
+"""Maximum number of files."""
 
 DEEPEST = 100
-"""Largest call depth between own code and a call that opens a file."""
+"""Maximum call depth between own code and the call that opens a file."""
 
 _turn = threading.RLock()
 _hearing: tuple[Path, dict[str, None]] | None = None
@@ -114,7 +114,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     if not isinstance(name, str) or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)):
         return
     path = os.path.abspath(name)
-    if hearing is None:  # read after its identity was computed; never overwritten either
+    if hearing is None:  # read after the code's identity was computed; never overwritten either
         _files.reads(path)
         return
     folder, found = hearing
@@ -147,7 +147,7 @@ def _counts(path: str, folder: Path) -> bool:
 
 
 def content(path: str) -> str | None:
-    """Return the hash of a file; None if it is missing or not a plain file."""
+    """Return the hash of a file; None if it is missing or not a regular file."""
     try:
         about = os.stat(path)
         if not stat.S_ISREG(about.st_mode):
@@ -189,7 +189,7 @@ def named(names: object, folder: Path, *, whose: str) -> list[str]:
 
 
 def digest(paths: Iterable[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
-    """Return a hash of the files' contents, by their names relative to the folder; empty if there are none."""
+    """Return a hash of the files' contents and of their names relative to the folder; empty if there are none."""
     parts = dict(more or {})
     for path in sorted(set(paths)):
         inside = content(path)

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 ROOMS, ROOM = 64, 128
-"""Number of threads with a slot on the page, and bytes of a slot; equal to those in `crates/core/src/calls.rs`."""
+"""Number of threads that have a slot on the page, and bytes per slot; the same as in `crates/core/src/calls.rs`."""
 DOING = ROOMS * ROOM
 """Offset of the text of `doing`: a counter, then UTF-8."""
 TEXT = 504
@@ -52,7 +52,7 @@ SIZE = HEARD + 8
 
 WORD = b"ackclock answers "
 LIMIT_S = 60.0
-"""Longest wall time of one call into own code, or of loading it, seconds, unless ACKCLOCK_CALL_LIMIT sets another
+"""Maximum wall time of one call into own code, or of loading it, seconds, unless ACKCLOCK_CALL_LIMIT sets another
 limit.
 """
 TICK_S = 0.5
@@ -61,7 +61,7 @@ FAILED, INTERRUPTED = 2, 130
 _FILE = re.compile(r"\.(?:py:\w+|c|rs)$")
 _OPTIONS = ("--own-code", "--stack", "--controller")
 _ALWAYS = frozenset({"stack", "study"})
-"""Commands that run foreign programs regardless of their options."""
+"""Commands that run third-party programs whatever their options."""
 
 _page: Page | None = None
 _ran: list[str] = []
@@ -75,7 +75,7 @@ def needed(words: Sequence[str]) -> bool:
     >>> needed(["run", "path.toml"]), needed(["conform", "mine.rs"]), needed(["sweep", "run", "s.toml", "--own-code"])
     (False, True, True)
     """
-    if not hasattr(signal, "sigtimedwait"):  # no wall on systems without it
+    if not hasattr(signal, "sigtimedwait"):  # no wall on systems without `sigtimedwait`
         return False
     command = next((word for word in words if not word.startswith("-")), "")
     return command in _ALWAYS or any(_FILE.search(word) or word.startswith(_OPTIONS) for word in words)
@@ -94,7 +94,7 @@ def limit_s() -> float:
 
 
 def note(code: str) -> None:
-    """Record that own code is going to run in this process."""
+    """Record that own code is about to run in this process."""
     if code not in _ran:
         _ran.append(code)
 
@@ -111,7 +111,7 @@ def ran() -> str:
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Record on the page an activity of own code outside of hooks, such as loading."""
+    """Record on the page what own code is doing outside hooks, such as loading."""
     page = _page
     if page is None:
         yield
@@ -140,7 +140,7 @@ class Page:
 
     @property
     def doing(self) -> str:
-        """Activity outside of hooks, in words."""
+        """Current activity outside hooks, as text."""
         return self._memory[DOING + 8 : DOING + 8 + TEXT].split(b"\0")[0].decode(errors="replace")
 
     @doing.setter
@@ -151,7 +151,7 @@ class Page:
 
     @property
     def heard(self) -> int:
-        """Return how many signals the child has received."""
+        """Return the number of signals that the child has received."""
         return int(struct.unpack_from("<Q", self._memory, HEARD)[0])
 
     def hear(self) -> None:
@@ -175,13 +175,13 @@ class Page:
         _engine.share_calls(self._memory)
 
     def where(self) -> str:
-        """Return the position in own code: the hooks that threads are running, or the activity outside of hooks."""
+        """Return where own code is: the hooks that threads are running, or the activity outside hooks."""
         found = sorted({text for _, inside, text in self._rooms() if inside})
         return " or ".join(found[:3]) or self.doing
 
     def stuck(self, tick_s: float = TICK_S) -> str:
-        """Return the position of a call that has lasted longer than allowed; empty if there is none. The duration is counted in calls of
-        this function, every `tick_s` seconds, so that time in which the process was stopped does not count.
+        """Return where a call has lasted longer than allowed; empty if there is none. The duration is measured in calls
+        of this function, one every `tick_s` seconds, so that time during which the process was stopped does not count.
         """
         self._passed_s += tick_s
         (count,) = struct.unpack_from("<Q", self._memory, DOING)
@@ -271,7 +271,7 @@ def heard(number: int, frame: Any) -> None:  # noqa: ARG001 - a handler
 
 
 def _limited() -> None:
-    """Limit the memory to the machine's, and the number of processes to 4096 above the current one, so that runaway
+    """Limit memory to that of the machine and the number of processes to 4096 above the current number, so that runaway
     code ends only itself.
     """
     import resource
@@ -294,7 +294,7 @@ def _lowered(which: int, most: int) -> None:
 
 
 def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -> int:
-    """Forward signals, check that calls return, and compare the reported exit code with the real one. Runs in the parent."""
+    """Forward signals, check that calls return, and compare the reported exit code with the actual one. Runs in the parent."""
     asked = 0
     late: list[tuple[float, int, int]] = []
     stuck = ""
@@ -306,7 +306,7 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
         told = signal.sigtimedwait(heeded, max(0.01, min([next_look, *(at for at, *_ in late)]) - time.monotonic()))
         if told is not None and told.si_signo != signal.SIGCHLD:
             asked = told.si_signo
-            if told.si_pid:  # sent by a process, perhaps to this one only; the terminal signals both
+            if told.si_pid:  # sent by a process, perhaps only to this one; the terminal signals both
                 late.append((time.monotonic() + 0.2, told.si_signo, page.heard))
         now = time.monotonic()
         for one in [one for one in late if one[0] <= now]:
@@ -337,7 +337,7 @@ def endless(where: str) -> str:
 
 
 def ended(page: Page, said: bytes, code: int) -> str:
-    """Return the message about a process that ended with this exit code, after this report, if any."""
+    """Return the message about a process that ended with this exit code and sent this report, if any."""
     where = page.where() or "own code"
     after = ", after the command was done" if said else ""
     return f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"

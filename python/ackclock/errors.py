@@ -12,10 +12,10 @@ __all__ = ["AckclockError", "ControllerError", "InputError", "ScenarioError", "U
 
 
 class AckclockError(Exception):
-    """Base of every error that a caller can cause or fix."""
+    """Base class of every error that a caller can cause or fix."""
 
     exit_code = 2
-    """Exit code of the command that reports the error."""
+    """Exit code of a command that ends with this error."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shown(foremost(message)))
@@ -50,7 +50,7 @@ class ControllerError(AckclockError, RuntimeError):
 
 
 class UnavailableError(AckclockError, RuntimeError):
-    """Something in the environment that the request needs is missing."""
+    """Something needed by the request is missing from the environment."""
 
     exit_code = 3
 
@@ -63,11 +63,11 @@ class ScenarioError(InputError):
     key
         Key of the value, as a dotted path: "network.bottleneck.rate".
     found
-        Value that was found, already quoted.
+        Value found, already quoted.
     allowed
         Values that are allowed.
     source
-        File from which the scenario was read.
+        File the scenario was read from.
     place
         Position in that file.
     more
@@ -129,7 +129,7 @@ class ScenarioError(InputError):
 
 
 class Place(NamedTuple):
-    """A position in a text: line and column of the first character, from 1, and number of characters on this line."""
+    """A position in a text: 1-based line and column of the first character, and number of characters on this line."""
 
     line: int
     column: int
@@ -144,11 +144,11 @@ class Placed(NamedTuple):
 
 
 START = Place(1, 1, 1)
-"""Start of a text: the position of an error about a missing key that belongs to no table."""
+"""Start of a text: the position reported for a missing key that belongs to no table."""
 
 
 def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Place:
-    """Return the position of a key's value, or of its name. A missing key has the position of the table that lacks it."""
+    """Return the position of a key's value, or of its name. For a missing key, the position is that of the table it is missing from."""
     here = key
     while here and here not in places:
         here, name = here.rpartition(".")[0], True
@@ -158,7 +158,7 @@ def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Pla
 
 
 def said(error: BaseException) -> str:
-    """Return type and text of any exception, even if its `__str__` raises another one.
+    """Return the type and text of any exception, even if its `__str__` raises another one.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def said(error: BaseException) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a found value as TOML would spell it, shortened for a message."""
+    """Return a value as TOML would spell it, shortened for a message."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list | tuple):
@@ -191,12 +191,12 @@ def quote(value: object) -> str:
 
 
 MOST_BESIDE = 60
-"""Largest number of characters of a list of names that is printed next to the nearest name."""
+"""Maximum number of characters of a list of names that is printed next to the nearest name."""
 
 
 def one_of(found: str, names: Iterable[str]) -> str:
-    """Return the allowed names as a list, with the one nearest to what was found. A long list is left out if there is a
-    nearest name. Names given by users may be long, or many.
+    """Return the allowed names as a list, together with the one nearest to the name found. A long list is omitted if
+    there is a nearest name. Names given by users may be long, or many.
     """
     names = list(names)
     near = nearest(found, names)
@@ -210,7 +210,7 @@ def one_of(found: str, names: Iterable[str]) -> str:
 
 
 def foremost(message: str) -> str:
-    """Move the nearest of many names in front of the allowed ones, so that a reader of the line finds it first.
+    """If there are many allowed names, move the nearest one to the front, so that it is read first.
 
     Examples
     --------
@@ -230,11 +230,11 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "kB": ("kB", "MB"),
     "%": ("%",),
 }
-"""Unit of the quantity -> units that are suggested for a number without one."""
+"""Unit of the quantity -> units suggested for a number without one."""
 
 
 def _with_unit(found: str, allowed: str) -> str:
-    """Return a suggestion for a number without a unit; empty if there is none."""
+    """Suggest units for a number that lacks one; empty if there is none."""
     told = re.fullmatch(r'"?([0-9][0-9._]*)"? without a unit', found)
     _, listed, units = allowed.partition("(units: ")
     if told is None or not listed:
@@ -249,7 +249,7 @@ def _with_unit(found: str, allowed: str) -> str:
 
 
 def nearest(found: str, names: Iterable[str]) -> str | None:
-    """Return the name that was probably meant; None if no name is similar."""
+    """Return the name that was probably meant; None if there is no similar name."""
     folded = {name.lower().replace("_", "-"): name for name in names}
     close = difflib.get_close_matches(found.lower().replace("_", "-"), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
@@ -261,5 +261,5 @@ def _cut(name: str, most: int = 200) -> str:
 
 
 def shown(text: str) -> str:
-    """Return the text as one line, with line breaks and control characters shown as text. Names from files may contain both."""
+    """Return the text as one line, with line breaks and control characters made visible. Names from files may contain both."""
     return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -1,8 +1,8 @@
-"""A Gymnasium environment with a sender whose window an agent sets step by step (`pip install 'ackclock[gym]'`).
+"""A Gymnasium environment in which an agent sets a sender's window step by step (`pip install 'ackclock[gym]'`).
 
 One episode is one run of a scenario. Every step lasts a fixed time, or one round trip; then the agent observes the ACKs of that
 step and scales the window. Everything else is simulated: the network, the other flows, the sender's loss detection and
-retransmissions. Equal seeds and equal actions give equal packets.
+retransmissions. Identical seeds and actions give identical packets.
 
 Examples
 --------

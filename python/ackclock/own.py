@@ -38,10 +38,10 @@ FORMS = "FILE.py:CLASS, FILE.c or FILE.rs"
 """Forms of a controller's file name, for messages."""
 
 LARGEST = 2**20
-"""Largest size of a file, bytes."""
+"""Maximum size of a file, bytes."""
 
 MOST_MODULES = 32
-"""Largest number of files whose modules are cached."""
+"""Maximum number of files whose modules are cached."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +91,7 @@ class OwnClass:
         return self._loaded()
 
     def planned(self) -> OwnClass:
-        """Return the code with a hash of everything that it reads now. Running or compiling the code finds that out.
+        """Return the code with a hash of everything that it currently reads, found by running or compiling it.
 
         Raises
         ------
@@ -102,8 +102,8 @@ class OwnClass:
         return replace(self, whole=self._whole())
 
     def prepare(self, folder: Path, *, apart: bool = False) -> None:
-        """Compile the code ahead of `load`, so that loading needs no compiler. Nothing is executed, and a Python class
-        needs nothing.
+        """Compile the code ahead of `load`, so that loading needs no compiler. Nothing is executed; for a Python class
+        there is nothing to do.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class OwnClass:
             _native.prepare(self.file, self.options, self.digest, folder, apart=apart)
 
     def copies(self, count: int) -> Callable[..., Any]:
-        """Return a function that makes instances, in turn from `count` copies of the file's module, so that few
+        """Return a function that makes instances from `count` copies of the file's module in turn, so that few
         instances share the state of modules and classes.
 
         Parameters
@@ -138,7 +138,7 @@ class OwnClass:
         return one
 
     def _whole(self) -> str:
-        """Return the hash of everything that the code reads, computed once for each state of the files."""
+        """Return the hash of everything that the code reads, computed once per state of the files."""
         key = (self.file, self.name, self.options, self.digest)
         known = _wholes.get(key)
         if known is None or any(content(path) != was for path, was in known[1].items()):
@@ -150,7 +150,7 @@ class OwnClass:
         return known[0]
 
     def _read(self) -> tuple[list[str], dict[str, str]]:
-        """Return the files that the code reads in addition to its own, and environment variables."""
+        """Return the files, besides its own, and the environment variables that the code reads."""
         folder = Path(self.file).parent
         if self.is_compiled:
             return _native.depends(self.file)
@@ -210,7 +210,7 @@ def named(text: object) -> bool:
 
 
 def anchored(text: str, folder: Path) -> str:
-    """Return the name with an absolute file, resolved from a folder."""
+    """Return the name with an absolute path, resolved from a folder."""
     found = _NAMED.fullmatch(text)
     if found is None:
         return text
@@ -239,7 +239,7 @@ def copied(text: str, folder: Path) -> str:
 
 
 def described(text: str, options: Mapping[str, Any]) -> OwnClass:
-    """Return the class or file that a name refers to, with its present digest.
+    """Return the class or file that a name refers to, with its current digest.
 
     Raises
     ------
@@ -257,25 +257,25 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Return hashes of everything on which runs depend besides the files named by their scenarios; empty if there is
+    """Return hashes of everything that runs depend on besides the files named in their scenarios; empty if there is
     nothing else.
     """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
 
 def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
-    """Store what this code reads, as found by another process: its hash, and the content of each file. `planned` then runs no code here."""
+    """Store what another process found this code to read: the hash and the content of each file. `planned` then runs no code in this process."""
     _wholes[one.file, one.name, one.options, one.digest] = (whole, dict(read))
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """Return the contents of the files that this code reads, as they were when it was planned; empty if it was not planned."""
+    """Return the contents of the files that this code reads, as they were at the time of planning; empty if it was not planned."""
     known = _wholes.get((one.file, one.name, one.options, one.digest))
     return {} if known is None else dict(known[1])
 
 
 def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
-    """Return the makers of controllers for the engine, by their names in the compiled scenario."""
+    """Return the controller factories for the engine, by name in the compiled scenario."""
     return {one.key: one.load() for one in own}
 
 
@@ -332,7 +332,7 @@ _modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
 
 
 def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
-    """Import a file, once for each state of it and of the files that it reads; return the module and those files."""
+    """Import a file once per state of it and of the files that it reads; return the module and those files."""
     known = _modules.get((file, digest))
     if known is not None and all(content(path) == was for path, was in known[1].items()):
         return known
@@ -345,7 +345,7 @@ def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
         sys.modules[name] = module  # needed by dataclasses and pickles of the module
         try:
             spec.loader.exec_module(module)
-        except BaseException as error:  # includes sys.exit at the end of a program
+        except BaseException as error:  # includes a sys.exit at the end of a program
             sys.modules.pop(name, None)
             if isinstance(error, KeyboardInterrupt):
                 raise

@@ -29,13 +29,13 @@ from ackclock.errors import InputError, UnavailableError, shown
 __all__ = ["Finding", "Stack", "bring", "check", "identity", "load", "loaded"]
 
 LARGEST = 2**30
-"""Largest size of a library, bytes."""
+"""Maximum size of a library, bytes."""
 
 PATIENCE_S = 120.0
 """Wall time that one check may take, s; the longest one takes about a second of CPU."""
 
 SHORT_S = 10.0
-"""Wall time of the remaining checks after one of them did not return, s."""
+"""Wall time of the remaining checks after one check has not returned, s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +78,7 @@ class Finding:
     holds
         Whether the stack meets the requirement.
     text
-        The measured value, or what was found and what is allowed.
+        The measured value, or the value found and the values allowed.
     """
 
     controller: str
@@ -108,7 +108,7 @@ def load(file: str | Path) -> Stack:
     Raises
     ------
     InputError
-        If the file is no library of the header, or a stack of this name is loaded already.
+        If the file does not implement the header, or a stack of this name is already loaded.
     """
     path = Path(file).resolve()
     for known, stack in _loaded.items():
@@ -138,8 +138,8 @@ def loaded() -> list[Stack]:
 
 
 def identity(of: Sequence[Stack] | None = None) -> str:
-    """Return the identity of the stacks on which runs depend besides the engine, for the keys of runs; empty if no
-    library is loaded.
+    """Return the identity of the stacks that runs depend on besides the engine, for run keys; empty if no library is
+    loaded.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def identity(of: Sequence[Stack] | None = None) -> str:
 
 
 def missing(texts: Iterable[str]) -> str | None:
-    """Return the first controller of these compiled scenarios whose stack is not loaded in this process; None if there is none."""
+    """Return the first controller in these compiled scenarios whose stack is not loaded in this process; None if there is none."""
     there = {stack.name for stack in loaded()}
     for text in texts:
         for found in re.finditer(r'"(stack:([^":]+)[^"]*)"', text):
@@ -165,7 +165,7 @@ def missing(texts: Iterable[str]) -> str | None:
 
 
 def bring(wanted: Sequence[Stack]) -> None:
-    """Load the libraries of another process in this one: a worker uses the same files at the same paths.
+    """Load another process's libraries into this one: a worker uses the same files at the same paths.
 
     Parameters
     ----------
@@ -193,17 +193,17 @@ def bring(wanted: Sequence[Stack]) -> None:
 
 
 def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence[str] = ()) -> Iterator[Finding]:
-    """Test a library against the contract of the header. Each check runs in its own process, which the library may
-    crash.
+    """Test a library against the contract of the header. Each check runs in its own process, so the library may crash
+    it.
 
     Parameters
     ----------
     file
         The library.
     controllers
-        Names of its controllers; none: all of them.
+        Controllers to check; none given: all of them.
     checks
-        Names of what is checked; none: everything.
+        Names of the checks to run; none given: all.
 
     Yields
     ------
@@ -213,7 +213,7 @@ def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence
     Raises
     ------
     InputError
-        If the file is not a library of the header, or has no such controller.
+        If the file does not implement the header, or has no such controller.
     """
     path = Path(file).resolve()
     stack = _described(path, file)
@@ -259,7 +259,7 @@ def _apart(path: Path, controller: str, what: str, *, patience_s: float, pauses:
 
 
 def _told(arguments: Sequence[str], patience_s: float) -> tuple[bool, str]:
-    """Return the one line of JSON that a process prints, or a description of its exit without one."""
+    """Return the line of JSON that a process prints, or a description of its exit if it prints none."""
     try:
         done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=patience_s)
     except _child.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Text for readers: rates, durations, shares; and text from outside with special characters escaped."""
+"""Text for readers: rates, durations and percentages; and external text with special characters escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["count", "csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
 
 NONE = "–"
-"""Sign for a missing value."""
+"""Sign used for a missing value."""
 
 
 def rate(bps: float | None) -> str:
@@ -57,7 +57,7 @@ def count(value: int | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share in percent as text.
+    """Return a fraction as text, in percent.
 
     Examples
     --------
@@ -73,8 +73,8 @@ def share(value: float | None) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return lines in which unprintable characters, such as those that control a terminal or the direction of writing,
-    are shown as text.
+    r"""Return lines with unprintable characters made visible, such as those that control a terminal or the direction of
+    writing.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def printable(text: str) -> str:
 
 
 def xml(text: str) -> str:
-    r"""Return an attribute's value in quotes, with characters that XML does not allow shown as text.
+    r"""Return an attribute value in quotes, with characters that XML does not allow made visible.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def xml(text: str) -> str:
 
 
 def markdown(cells: Sequence[str]) -> str:
-    r"""Return a row of a Markdown table whose cells cannot end the row or become HTML, links or code.
+    r"""Return a row of a Markdown table whose cells cannot end the row or turn into HTML, links or code.
 
     Examples
     --------
@@ -112,9 +112,9 @@ _MARKS = str.maketrans({c: f"\\{c}" for c in "\\|<>`[]*_$!&"})
 
 
 def csv(frame: pl.DataFrame) -> str:
-    """Return a table as CSV in which no text spans several lines or is a formula to a spreadsheet.
+    """Return a table as CSV in which no text spans several lines or is taken for a formula by a spreadsheet.
 
-    Text that begins like a formula gets an apostrophe in front, which spreadsheets read as "this is text". Numbers are unchanged.
+    Text that begins like a formula is prefixed with an apostrophe, which spreadsheets read as "this is text". Numbers are unchanged.
 
     Examples
     --------

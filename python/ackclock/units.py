@@ -30,13 +30,13 @@ class Dimension:
     units
         Unit -> number of base units.
     example
-        An example of a quantity.
+        Example of a quantity.
     largest
         Maximum value that the engine accepts, in base units.
     shown
         The maximum as text.
     indivisible
-        Whether fractions of a base unit are refused, as for half a packet; half a nanosecond is rounded.
+        Whether fractions of a base unit are refused: half a packet is, while half a nanosecond is rounded.
     """
 
     name: str
@@ -101,7 +101,7 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
 def _read(
     value: object, dimensions: tuple[Dimension, ...], *, zero: bool, parts: bool = False
 ) -> tuple[int, int, int, str]:
-    """Return numerator, denominator, the nearest whole number and the kind."""
+    """Return the numerator, the denominator, the nearest whole number and the kind."""
     try:
         return _engine.quantity(value, [dimension.name for dimension in dimensions], zero, parts)
     except _engine.Refusal as refusal:
@@ -116,7 +116,7 @@ def _refused(refusal: _engine.Refusal) -> ScenarioError:
 
 
 def describe(*dimensions: Dimension, zero: bool = False) -> str:
-    """Return a description of the values that `parse` accepts, for messages."""
+    """Return a description of the values accepted by `parse`, for messages."""
     return _engine.describe_quantity([dimension.name for dimension in dimensions], zero)
 
 
@@ -142,16 +142,16 @@ def whole(value: object, dimension: Dimension) -> int:
 
 
 SHARE = 'a number from 0 to 1 without quotes, or "0 %" to "100 %"'
-"""Values that `parse_share` accepts, for messages."""
+"""Values accepted by `parse_share`, for messages."""
 
 
 def parse_share(value: object) -> float:
-    """Read a probability or share: 0 to 1 as a number, or a percentage as text.
+    """Read a probability or fraction: a number from 0 to 1, or a percentage as text.
 
     Raises
     ------
     ScenarioError
-        If the value is not a share; the error has an empty key.
+        If the value is not a fraction; the error has an empty key.
 
     Examples
     --------

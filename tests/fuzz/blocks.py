@@ -1,4 +1,4 @@
-"""Code blocks of packet scripts: any text is evaluated or refused in bounded time, and nothing of it is executed."""
+"""Code blocks of packet scripts: any text is evaluated or refused in bounded time, and none of it is executed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = {"tcpi_snd_cwnd": 10, "tcpi_rtt": 100_000, "tcpi_state": 1}
 
 
 def play(data: bytes) -> bool:
-    """Play one input; return whether it is valid in the language."""
+    """Play one input; return whether it is a valid block."""
     text = data.decode(errors="replace")
     blocks = [Block(line=1 + i, text=part, names=NAMES) for i, part in enumerate(text.split("}%"))]
     allowed = check(blocks)

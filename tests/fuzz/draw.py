@@ -38,7 +38,7 @@ class Draw:
 
 
 def drawn(seed: int, examples: Sequence[bytes], longest: int) -> Iterator[bytes]:
-    """Yield inputs without end: random bytes, or examples with some bytes changed."""
+    """Yield an endless sequence of inputs: random bytes, or examples with some bytes changed."""
     rng = random.Random(seed)
     while True:
         if not examples or rng.random() < 0.1:

@@ -1,4 +1,4 @@
-"""Measurements of other tools (`iperf3 -J`, `ss -tin`, qlog): any text is either read into numbers that a connection can have, or refused in one line.
+"""Measurements of other tools (`iperf3 -J`, `ss -tin`, qlog): any text is either read as numbers that are plausible for a connection, or refused in one line.
 
 An input alters an example: bytes are replaced, doubled or left out; in JSON, values.
 """

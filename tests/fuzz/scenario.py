@@ -1,7 +1,7 @@
 """Scenarios: the files in `scenarios` with keys and values exchanged, or their text with bytes exchanged.
 
-Each is either refused in one line, or accepted. An accepted scenario equals itself after a round trip through TOML, the engine accepts its
-compiled form, and a short run of it ends within its memory limit.
+Each is either refused in one line or accepted. An accepted scenario survives a round trip through TOML unchanged, the
+engine accepts its compiled form, and a short run of it stays within its memory limit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PICKLED = [pickle.dumps(table) for table in TABLES]
 MEMORY = 32 * 2**20
 LONGEST_NS = 50_000_000
 PATIENCE_S = 1
-"""Patience, s, after which a run is given up (twice this at most). A long run is no finding, because a scenario may ask for much work."""
+"""Time after which a run is abandoned, s (at most twice this). A long run is not a finding, because a scenario may ask for a lot of work."""
 
 
 def _keys(value: Any, found: set[str]) -> set[str]:
@@ -69,7 +69,7 @@ def play(data: bytes) -> bool:
         again = Scenario.from_dict(tomllib.loads(scenario.to_toml()))
         assert again == scenario
         text = scenario.to_engine_json()
-    except AckclockError as error:  # in the file of a trace, for example
+    except AckclockError as error:  # for example, in the file of a trace
         one_line(str(error))
         return False
     _run(scenario, text)
@@ -98,7 +98,7 @@ def _from_values(draw: Draw) -> Scenario:
 
 
 def _edit(values: dict[str, Any], draw: Draw) -> None:
-    """Descend along a drawn path, and change the value there."""
+    """Follow a randomly drawn path to a value, and change it."""
     node: Any = values
     while True:
         inner = [v for v in (node.values() if isinstance(node, dict) else node) if isinstance(v, dict | list) and v]
@@ -148,7 +148,7 @@ def _run(scenario: Scenario, text: str) -> None:
 
 
 class _Watch(threading.Thread):
-    """Stops a run that it sees twice. One thread serves all runs, because starting one costs more than most runs."""
+    """Stops a run that it sees twice. One thread serves all runs, because starting a thread costs more than most runs."""
 
     stop = _engine.Stop()
 

@@ -1,4 +1,4 @@
-"""A store's database or sweep file, altered: either refused in one line or read. Nothing outside of the folder is touched, whatever the database contains.
+"""A store's database or sweep file, altered: either refused in one line or read. Nothing outside the folder is touched, whatever the database contains.
 
 Most inputs alter the database or the sweep, and are read in memory: no file, no Parquet. One in 256 is a folder on disk, altered anywhere,
 which is opened, read, repaired and compacted.
@@ -151,7 +151,7 @@ def _read(db: sqlite3.Connection) -> bool:
 
 
 def _described(db: sqlite3.Connection) -> list[str]:
-    """Everything that a store reports about its runs and its parts, whose files are missing here."""
+    """Everything that a store reports about its runs and its parts, whose files do not exist here."""
     store = sweeps.Store.__new__(sweeps.Store)
     store.folder, store._db = _ROOT / "nowhere", db
     for name in store.sweeps():
@@ -213,7 +213,7 @@ def _edit(store: Path, draw: Draw) -> None:
 
 
 class _Alteration(NamedTuple):
-    """Execute one statement that no store executes."""
+    """Execute a statement that no store would execute."""
 
     kind: int
     table: str
@@ -248,7 +248,7 @@ class _Alteration(NamedTuple):
             else:
                 db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, row))
         except (sqlite3.Error, UnicodeDecodeError):
-            pass  # the statement changed nothing
+            pass  # the statement did not change anything
 
 
 def _alteration(draw: Draw) -> _Alteration:

@@ -16,7 +16,7 @@ from typing import Any
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 PATIENCE_S = 120
-"""Seconds that one step may take on a busy machine."""
+"""Time allowed for one step on a busy machine, s."""
 
 
 class Browser:
@@ -45,7 +45,7 @@ class Browser:
         return told["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Wait until the expression is true."""
+        """Wait until the expression becomes true."""
         assert self.comes(expression, PATIENCE_S), expression
 
     def comes(self, expression: str, within_s: float) -> bool:
@@ -58,8 +58,8 @@ class Browser:
         return True
 
     def double_click(self, x: float, y: float, effect: str) -> None:
-        """Double-click until the expression is true. On a busy machine two clicks may be too far apart to count as a
-        double-click.
+        """Double-click until the expression becomes true. On a busy machine two clicks may be too far apart to count as
+        a double-click.
         """
         for _ in range(PATIENCE_S // 5):
             for press in (1, 2):

@@ -1,5 +1,5 @@
-"""Values with the small variation between independent runs. The judge treats runs that are all equal specially: up to three of n runs may
-differ although none did (rule of three). Made-up tables for claims therefore get a small variation in every run.
+"""Values with a small variation between independent runs. The judge treats runs that are all identical specially: up to three of n runs may
+differ although none did (rule of three). Made-up tables for claims therefore vary slightly in every run.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @contextmanager
 def running(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run a process that is ended when the block ends, also if an assertion in it fails: `with Popen` would wait for
-    it.
+    """Run a process and end it with the block, even if an assertion in it fails; `with Popen` would wait for the
+    process.
     """
     with subprocess.Popen(argv, text=True, **options) as process:
         try:
@@ -86,21 +86,21 @@ def running(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the CPU time of a process: wall time means little on a busy machine."""
+    """Return the CPU time of a process, because wall time means little on a busy machine."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture(scope="session")
 def command() -> Iterator[Commands]:
-    """Run the command as a process that costs no interpreter start."""
+    """Run the command as a process without the cost of starting an interpreter."""
     with commands() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compile our part of a C controller once for each of its forms; it takes most of the compile time of a small file."""
+    """Compile our part of a C controller once for each of its variants; it takes most of the compile time of a small file."""
     made: dict[object, Path] = {}
     plain = _native._object
 

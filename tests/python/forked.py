@@ -46,11 +46,11 @@ for line in sys.stdin:
 
 
 spent: dict[int, float] = {}
-"""CPU time of each running server and its children."""
+"""CPU time of each running server, including its children."""
 
 
 class Commands:
-    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`. A `whole` command is started as from a shell,
+    """Runs commands one after another; `limits` are names and values for `resource.setrlimit`. A `whole` command is started as from a shell,
     with a parent process if it runs own code.
     """
 
@@ -73,7 +73,7 @@ class Commands:
 
 @contextmanager
 def commands() -> Iterator[Commands]:
-    """Start a server that lives as long as the block."""
+    """Start a server that runs until the end of the block."""
     with subprocess.Popen(
         [sys.executable, "-P", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:

@@ -51,7 +51,7 @@ DRAWN = [
 
 
 def agrees(text: str, value: float | None) -> bool:
-    """Whether a printed number equals the value to its number of digits."""
+    """Whether a printed number equals the value, to its number of digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return text == "–"
     if text == "–":
@@ -65,7 +65,7 @@ def agrees(text: str, value: float | None) -> bool:
     decimals = len(number.partition(".")[2])
     digits = len(number.replace(".", "").replace("-", "").lstrip("0"))
     size = UNITS[unit]
-    if unit == "%" and value < 0.1 and digits <= 2 and not decimals:  # two digits of a small share
+    if unit == "%" and value < 0.1 and digits <= 2 and not decimals:  # two digits of a small percentage
         return float(f"{100 * value:.2g}") == float(number)
     return abs(float(number) * size - value) <= 0.5000001 * size * 10.0**-decimals
 
@@ -141,7 +141,7 @@ class Truth:
 
     @cached_property
     def early(self):
-        """Bytes of each flow at the end of the warm-up, from a run that ends there."""
+        """Bytes of each flow by the end of the warm-up, from a run that ends there."""
         if not self.warm:
             return [0] * len(self.rows)
         ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})
@@ -167,11 +167,11 @@ class Truth:
         return sum(1 for t in self.run.drops["t_s"].to_list() if not after or t >= self.warm)
 
     def held(self, row, cause):
-        """Share of a flow's lifetime with this cause."""
+        """Fraction of a flow's lifetime with this cause."""
         return row[f"limit_{cause}_s"] / sum(row[f"limit_{name}_s"] for name in CAUSES)
 
     def limits(self, row):
-        """Shares of the time in which the flow was not idle, largest first; `None` for runs in the kernel, which does not report them."""
+        """Fractions of the time in which the flow was not idle, largest first; `None` for runs in the kernel, which does not report them."""
         if row["limit_cwnd_s"] is None:
             return [None] * (len(CAUSES) - 1)
         busy = sorted((row[f"limit_{name}_s"] for name in CAUSES if name != "idle"), reverse=True)

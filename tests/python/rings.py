@@ -14,7 +14,7 @@ import forked
 import pytest
 
 RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
-"""Mark of a test -> the command that runs it."""
+"""Mark on a test -> the command that runs it."""
 
 MOST_S = 3.0
 """CPU time allowed for a test of `make test` on an idle machine. A slower test is named and does not fail: on a busy machine the same work

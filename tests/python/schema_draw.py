@@ -21,7 +21,7 @@ LENGTHS = {"links": 4, "paths": 2, "flows": 3, "hosts": 2, "access_list": 2, "st
 """Maximum number of elements of these lists; 3 for all others."""
 NAMES = {"named-link": "l", "path": "p", "host": "h"}
 REFERENCES = {"forward": "named-link", "backward": "named-link", "path": "path", "host": "host", "peer_host": "host"}
-"""Key -> the place of the names that it may refer to."""
+"""Key -> where the names that it may refer to are found."""
 COMMON = {("scenario", "network"): 1.0, ("network", "bottleneck"): 1.0, ("network", "access"): 0.4, ("network", "egress"): 0.4,
           ("link", "rate"): 0.8, ("link", "delay"): 0.6, ("link", "queue"): 0.4, ("flows", "workload"): 0.4,
           ("scenario", "hosts"): 0.4, ("flows", "host"): 0.3, ("flows", "peer_host"): 0.3, ("record", "trace"): 0.1, ("scenario", "format"): 0.0}  # fmt: skip
@@ -35,7 +35,7 @@ Draw = Callable[[], float]
 
 
 class _Drawn:
-    """A draw: a density of keys, and values for them."""
+    """A draw: the density of keys, and values for them."""
 
     def __init__(self, seed: str) -> None:
         self.random = random.Random(seed).random  # the only method whose numbers Python guarantees

@@ -1,4 +1,4 @@
-"""Path for the tests of proofs."""
+"""Path used in the tests of proofs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ackclock import Scenario
 
 
 def path(segments: int, **flow: Any) -> Scenario:
-    """Return a response over a path of 10 Mbit/s and 50 ms with a deep queue."""
+    """Return a response over a 10 Mbit/s, 50 ms path with a deep queue."""
     flow = {"profile": "linux-6", "congestion_control": "cubic", **flow}
     return Scenario.from_dict(
         {

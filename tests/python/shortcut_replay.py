@@ -28,7 +28,7 @@ from ackclock.cli._lab import PAGE
 
 SHORTCUTS = _engine.shortcuts()
 MOST_S = 0.2
-"""Maximum CPU time of one run; longer runs are cut short."""
+"""Maximum CPU time per run; longer runs are cut short."""
 LEAST_NS = 2_000_000
 TRACED, THREADED, IN_PAGE = 4, 4, 18
 """One in this many scenarios is traced, run on two threads, run in WebAssembly."""
@@ -36,7 +36,7 @@ TRACED, THREADED, IN_PAGE = 4, 4, 18
 
 @dataclass
 class Replayed:
-    """Outcome of some scenarios."""
+    """Outcome for a set of scenarios."""
 
     scenarios: int = 0
     refused: int = 0

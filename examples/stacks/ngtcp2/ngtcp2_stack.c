@@ -1,8 +1,8 @@
 /* ngtcp2 behind ackclock_stack.h: one connection with one bidirectional stream, which the client opens.
  *
- * Cryptography is simulated: nothing is encrypted, but packets have a tag of 16 bytes with key and packet number, and
- * handshake messages have the sizes of TLS 1.3. Round trips and sizes are therefore realistic, and no TLS library is
- * needed.
+ * Cryptography is simulated: nothing is encrypted, but packets carry a 16-byte tag with key and packet number, and
+ * handshake messages are as long as those of TLS 1.3. Round trips and sizes are therefore realistic, and no TLS library
+ * is needed.
  *
  * Length: one connection is read as a whole, and users copy a single file. */
 
@@ -111,7 +111,7 @@ static int hp_mask(uint8_t *dest, const ngtcp2_crypto_cipher *hp, const ngtcp2_c
   return 0;
 }
 
-/* Key with a number: 1 for Initial packets, 2 for handshake packets, 3 for data. */
+/* Key by number: 1 for Initial packets, 2 for handshake packets, 3 for data. */
 static ngtcp2_crypto_aead_ctx key_of(int number) {
   ngtcp2_crypto_aead_ctx key = {(void *)(uintptr_t)number};
   return key;
@@ -505,7 +505,7 @@ static size_t stack_transmit(ack_stack *s, uint64_t now, uint8_t *into, size_t r
   if (!s->is_server && s->stream < 0 && s->is_open && ngtcp2_conn_open_bidi_stream(s->conn, &s->stream, NULL)) s->stream = -1;
   ngtcp2_ssize n = 0;
   for (;;) {
-    /* a quantum is sent at one time; then the pacer sets the next time, which may be now */
+    /* a quantum is sent in one go; then the pacer sets the next send time, which may be now */
     int rests = s->burst >= ngtcp2_conn_get_send_quantum(s->conn);
     n = rests ? 0 : write_one(s, now, into, room, &info, &has_data);
     if (n > 0) break;

@@ -16,7 +16,7 @@ from ackclock.study.cells import Cell, collect
 OTHERS, QUEUES = (1, 4, 16), (0.5, 8, 32)
 DURATION_S, STEP_S = 480, 5
 LAST_S = 120  # percent of the link: smaller changes do not matter
-SETTLED = 1.0  # percent of the link: a change that does not matter
+SETTLED = 1.0  # percent of the link: too small a change to matter
 
 
 def scenario(others: int, queue_bdp: float) -> Scenario:

@@ -1,4 +1,4 @@
-"""CUBIC of our Linux profile beside CUBIC of ngtcp2 and of smoltcp, whose libraries are named by --stack."""
+"""CUBIC of our Linux profile beside the CUBIC of ngtcp2 and that of smoltcp, whose libraries are given with --stack."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run(plan: Plan) -> Data:
         Cell(
             scenario=cell,
             keys={"arm": arm},
-            stream="all",  # the same start times in every arm
+            stream="all",  # identical start times in every arm
             seeds=plan.count(quick=8, paper=40),
             needs={"flows": ("flow", "goodput_bps", "recoveries")},
             keep={"flows": lambda batch: batch.flows},

@@ -1,4 +1,4 @@
-"""CUBIC of our Linux profile and CUBIC of quinn, a QUIC stack, behind one bottleneck."""
+"""CUBIC of our Linux profile and that of quinn, a QUIC stack, share one bottleneck."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def experiment(name: str, title: str, cells: dict[str, Scenario]) -> Experiment:
             Cell(
                 scenario=cell,
                 keys={"arm": arm},
-                stream="all",  # the same start times in every arm
+                stream="all",  # identical start times in every arm
                 seeds=plan.count(quick=12, paper=40),
                 needs={"flows": ("flow", "goodput_bps", "retransmissions", "mean_rtt_s", "completion_s")},
                 keep={"flows": lambda batch: batch.flows},

@@ -1,4 +1,4 @@
-//! The table of ACKs and transmissions at the sending hosts, joined from three sources: packets with their nanosecond
+//! Table of ACKs and transmissions at the sending hosts, joined from three sources: packets with their nanosecond
 //! timestamps (capture), cwnd before each ACK (tcp_probe), and state changes (tcp_cong_state_set).
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ impl Acks {
     }
 }
 
-/// Rows of one connection.
+/// Build the rows of one connection.
 #[allow(clippy::too_many_lines, reason = "one pass over what one connection saw, in the order of time")]
 fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     let Some(isn) = packets.iter().find(|p| p.outgoing && p.header.syn).map(|p| p.header.seq) else {
@@ -184,8 +184,8 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }
-            // The receive window that this ACK leaves behind is the one that the next probe prints. An ACK of no new
-            // data repeats the previous window.
+            // The next probe prints the receive window as this ACK leaves it. An ACK of no new data does not change the
+            // window.
             let found = |l: &&Line| match l.event {
                 Event::Probe { rwnd, .. } => Some(rwnd),
                 Event::State(_) => None,
@@ -221,7 +221,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     rows
 }
 
-/// Sequence number as an offset from the SYN: the value closest to `near`, the last one sent.
+/// Sequence number as an offset from the SYN, unwrapped to the value closest to `near`, the last one sent.
 fn offset(seq: u32, isn: u32, near: u64) -> u64 {
     let low = seq.wrapping_sub(isn);
     let distance = low.wrapping_sub(near as u32) as i32;
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn packets_probes_and_states_come_together() {
-        let isn = u32::MAX - 500; // the sequence number wraps
+        let isn = u32::MAX - 500; // the sequence number wraps around
         let n = |offset: u32| isn.wrapping_add(offset);
         let packets = [
             packet(0, true, isn, 0, 0, true),

@@ -30,7 +30,7 @@ enum Use {
     Program(usize),
 }
 
-/// Rings on the hosts' devices.
+/// Capture rings on the hosts' devices.
 pub struct Capture {
     rings: Vec<(Ring, Use)>,
     /// CLOCK_REALTIME at the start of the run, ns.
@@ -158,7 +158,7 @@ impl Capture {
                 return Err(Error::other(format!("{lost} packets missed the capture")));
             }
         }
-        // Each ring is in time order, but the rows of several rings are interleaved.
+        // Each ring is in time order, but packets of several rings are interleaved.
         if self.rings.len() > 1 {
             self.rows.sort_by_key(|row| row.t);
         }

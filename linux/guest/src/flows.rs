@@ -21,9 +21,9 @@ use crate::sys;
 pub use books::{Fetched, Flow, PccSums, Restart, Shared, State, Sums, MOST_FLOWS};
 pub use datagram::is_plain;
 
-/// Port on which the sending host of flow n listens, or to which it binds: this number plus n.
+/// First port of the sending hosts: that of flow n listens on, or binds to, this number plus n.
 pub const SENDER_PORT: u16 = 10_000;
-/// Port on which the receiving host of flow n listens, or to which it binds: this number plus n.
+/// First port of the receiving hosts: that of flow n listens on, or binds to, this number plus n.
 pub const RECEIVER_PORT: u16 = 20_000;
 
 /// Start the threads of every flow; each waits for the flow's start.
@@ -88,7 +88,7 @@ fn thread(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(run).map(drop)
 }
 
-/// Socket options that decide when data is sent: TCP_NODELAY, TCP_CORK.
+/// Set the socket options that decide when data is sent: TCP_NODELAY, TCP_CORK.
 pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
     for (name, on) in [(libc::TCP_NODELAY, nodelay), (libc::TCP_CORK, cork)] {
         if on {
@@ -99,7 +99,7 @@ pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
 }
 
 const STACK: usize = 128 << 10;
-/// Size of one write of a sender that always has data, bytes.
+/// Write size of a sender that always has data, bytes.
 const WRITE: usize = 256 << 10;
 
 /// Both ends of a flow, as its threads need them.
@@ -109,7 +109,7 @@ struct End {
     group: usize,
     start: u64,
     stop: u64,
-    /// Whether `stop` lies within the run.
+    /// Whether `stop` is within the run.
     stops: bool,
     controller: String,
     mss: u32,

@@ -31,7 +31,7 @@ pub struct Info {
     pub snd_wnd: u32,
     pub mss: u32,
     pub notsent: u32,
-    /// Payload sent, with every retransmission, and the retransmitted part of it, bytes.
+    /// Payload sent, including retransmissions, and the retransmitted part of it, bytes.
     pub bytes_sent: u64,
     pub bytes_retrans: u64,
 }
@@ -78,7 +78,7 @@ impl Info {
         }
     }
 
-    /// Acknowledged payload, bytes. The kernel also counts the FIN as a byte, and at an end that `connected` the SYN.
+    /// Acknowledged payload, bytes. The kernel also counts the FIN as a byte and, at an end that `connected`, the SYN.
     pub fn payload_acked(&self, connected: bool) -> u64 {
         self.bytes_acked.saturating_sub(connected.into()).min(self.bytes_new)
     }

@@ -1,5 +1,5 @@
-//! The guest's job, as the host side writes it (`ackclock.linux._translate`): the scenario in the simulator's form, and
-//! the kernel's settings.
+//! The guest's job, written on the host side by `ackclock.linux._translate`: the scenario in the simulator's form, and
+//! the kernel settings.
 
 use ackclock_sim::scenario::spec::Scenario;
 use serde::Deserialize;
@@ -20,11 +20,11 @@ pub struct Job {
     pub hosts: Vec<Host>,
     /// Whether to write a capture.
     pub capture: bool,
-    /// Program that replaces the flow's workload. The capture then has three interfaces: the sending host above its
+    /// Program to run instead of the flow's workload. The capture then has three interfaces: the sending host above its
     /// card, a switch behind the card, which cuts packets into segments, and the receiving host.
     #[serde(default)]
     pub program: Option<Program>,
-    /// The user's programs, on hosts that follow those of the flows.
+    /// The user's programs; their hosts are numbered after those of the flows.
     #[serde(default)]
     pub live: Option<Live>,
 }
@@ -33,13 +33,13 @@ pub struct Job {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// Whether only the programs run: the scenario's flow exists only because every scenario needs one.
+    /// Whether only the programs run. The scenario still has a flow, because every scenario needs one.
     pub alone: bool,
     /// Pairs of hosts, with the path between them.
     pub pairs: Vec<Pair>,
-    /// Programs, in order of start.
+    /// Programs, in starting order.
     pub programs: Vec<Exec>,
-    /// Folder of the machine that programs see as `/`.
+    /// Folder on the machine that programs see as `/`.
     pub root: String,
     /// Working directory in which programs start.
     pub folder: String,
@@ -60,7 +60,7 @@ impl Live {
 pub struct Pair {
     /// Names of the two hosts; the forward path leads from the first to the second.
     pub names: [String; 2],
-    /// Name of the path; `None` if the network is no graph.
+    /// Name of the path; `None` if the network is not a graph.
     pub path: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct Exec {
     pub env: Vec<String>,
     /// Start of the program, ns since the start of the run.
     pub start_ns: u64,
-    /// Whether the run lasts until this program has ended.
+    /// Whether the run waits for this program to end.
     pub counts: bool,
 }
 
@@ -94,17 +94,17 @@ pub struct Program {
     pub block: u64,
     /// Pause between writes, or between a response and the next request, ns.
     pub pause: u64,
-    /// Whether writes follow a fixed schedule, however fast the connection is.
+    /// Whether writes follow a fixed schedule, regardless of the connection's speed.
     pub paced: bool,
-    /// Size of a request, bytes; each request is answered by one block. 0 = blocks are sent without requests.
+    /// Request size, bytes; each request is answered by one block. 0 = blocks are sent without requests.
     pub request: u32,
-    /// Whether Nagle's algorithm is on: small writes wait for the ACK of earlier data.
+    /// Whether Nagle's algorithm is on.
     pub nagle: bool,
     /// SO_SNDBUF of the sender, bytes; 0 = autotuned.
     pub send_buffer: i32,
-    /// SO_RCVBUF of the reader, bytes; 0 = autotuned.
+    /// SO_RCVBUF of the reading program, bytes; 0 = autotuned.
     pub receive_buffer: i32,
-    /// Size of one read, bytes; 0 = whatever has arrived.
+    /// Read size, bytes; 0 = whatever has arrived.
     pub read: u64,
     /// Pause before each read, ns.
     pub read_pause: u64,
@@ -114,12 +114,12 @@ pub struct Program {
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
-    /// The simulator's links, between the relay's devices.
+    /// The simulator's own links connect the relay's devices.
     Relay {
         /// Whether the kernel may run ahead of the links; otherwise every event is processed when it is due.
         ahead: bool,
     },
-    /// The kernel's queueing disciplines, between routers.
+    /// The kernel's own queueing disciplines run on the wires between routers.
     Qdisc {
         /// Names of the links.
         links: Vec<String>,
@@ -138,9 +138,9 @@ pub struct Stage {
     pub link: u32,
     /// Discipline with its options.
     pub qdisc: Qdisc,
-    /// Whether drops count as losses of the link and not of its queue.
+    /// Whether drops count as link losses rather than as drops of its queue.
     pub loses: bool,
-    /// Whether packets that wait here are the link's queue.
+    /// Whether packets waiting here count as the link's queue.
     pub queues: bool,
     /// Card through which packets reach the interface, if the card merges segments.
     #[serde(default)]
@@ -163,14 +163,14 @@ pub struct Qdisc {
 pub struct Shaper {
     /// Rate, bytes per second.
     pub rate: u64,
-    /// Burst allowed after an idle time, bytes; 0 = one packet.
+    /// Burst allowed after an idle period, bytes; 0 = one packet.
     pub burst: u32,
     /// Bytes charged per frame in addition to its length.
     pub overhead: i32,
 }
 
-/// Discipline in the encoding of `ackclock_net::qdisc`, whose text form is for `tc`; the guest passes it to the kernel
-/// unchanged.
+/// Discipline as encoded by `ackclock_net::qdisc`. The guest passes the encoding to the kernel unchanged; the text form
+/// is for `tc`.
 #[derive(Clone, Deserialize)]
 pub struct Leaf {
     /// Name of the discipline in the kernel.
@@ -179,7 +179,7 @@ pub struct Leaf {
     pub head: Vec<u8>,
     /// Attributes: number and value.
     pub attributes: Vec<(u16, Vec<u8>)>,
-    /// Whether the options carry the flag for nested attributes.
+    /// Whether the options carry the nested-attribute flag.
     pub nested: bool,
     /// Whether the discipline is set up again when the run begins.
     pub renews: bool,

@@ -28,7 +28,7 @@ mod wire;
 
 use std::io::Result;
 
-/// Value of `tcp_mem`, pages: more than all connections together can use.
+/// Value of `tcp_mem`, pages: more than all connections can use together.
 const NO_BOUND: &str = "1000000000";
 /// Parameters of our BBR's random stream (`linux/modules/ackclock_bbr.c`); absent in kernels without that module.
 const DRAWS: &str = "/sys/module/ackclock_bbr/parameters";
@@ -41,13 +41,13 @@ fn main() {
         controllers.unwrap_or_default().split_whitespace().map(str::to_string).collect();
     let has = asked().then(features);
     let report = serde_json::json!({ "error": error, "release": sys::release(), "controllers": controllers, "has": has });
-    // A report without an error says that the run completed. If it cannot be written, its absence says that the run did
-    // not.
+    // A report without an error means that the run completed, and a missing report that it did not, so a failed write
+    // needs no handling.
     let _ = std::fs::write("/out/report.json", report.to_string());
     sys::power_off();
 }
 
-/// Whether only the report is wanted: there is neither a script nor a job.
+/// Whether only the report is wanted, because there is neither a script nor a job.
 fn asked() -> bool {
     !["/script.json", "/job.json"].iter().any(|file| std::path::Path::new(file).exists())
 }
@@ -64,7 +64,7 @@ fn features() -> serde_json::Value {
 }
 
 fn run() -> Result<()> {
-    // The kernel itself has mounted /dev.
+    // /dev is already mounted by the kernel.
     for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("tracefs", "/sys/kernel/tracing")] {
         sys::mount(kind, target)?;
     }
@@ -80,8 +80,8 @@ fn run() -> Result<()> {
     if job.live.as_ref().is_some_and(|live| live.alone) {
         job.scenario.flows.clear();
     }
-    // No bound on TCP memory: in the model hosts do not share memory, so full buffers on one must not put another under
-    // pressure (`tcp_under_memory_pressure`).
+    // Remove the limit on TCP memory. Hosts do not share memory in the model, so full buffers on one must not put
+    // another under memory pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
     if std::path::Path::new(DRAWS).exists() {
         std::fs::write(format!("{DRAWS}/seed"), job.seed.to_string())?;

@@ -11,7 +11,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Start a request of this kind, with the fixed part that follows the header.
+    /// Start a request of the given type, with the fixed part that follows the header.
     pub fn new(kind: u16, flags: i32, body: &[u8]) -> Message {
         let flags = (libc::NLM_F_REQUEST | flags) as u16;
         let mut bytes = vec![0; 4];
@@ -70,7 +70,7 @@ impl Message {
     }
 }
 
-/// A netlink socket for network configuration; it stays in the namespace in which it was opened.
+/// A netlink socket for network configuration; it stays in the namespace where it was opened.
 pub struct Netlink(OwnedFd);
 
 impl Netlink {
@@ -131,7 +131,7 @@ pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
-/// 32-bit number at an offset.
+/// Read a 32-bit number at an offset.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("invariant: four bytes"))
 }

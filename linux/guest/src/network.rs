@@ -1,9 +1,9 @@
 //! Namespaces and the wires between them.
 //!
-//! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each forward stage on the egress of a
-//! router towards the receiver, each backward stage on one towards the sender. Hosts have no queue, so packets reach
-//! every stage one by one. With several groups of flows each group has a separate pair of hosts, and stages are carried
-//! only by the wires between routers. With the relay there are no routers: each host has a device of the relay.
+//! With the kernel's queueing disciplines the path is sender - r0 - r1 - ... - receiver. Each forward stage is on a
+//! router's egress towards the receiver, each backward stage on one towards the sender. Hosts have no queue, so packets
+//! reach every stage one by one. With several flow groups, each group has its own pair of hosts, and only the wires
+//! between routers carry stages. With the relay there are no routers: each host has a device of the relay.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -37,7 +37,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Descriptor with which a thread enters the namespace.
+    /// Descriptor through which a thread enters the namespace.
     pub fn fd(&self) -> RawFd {
         self.namespace.as_raw_fd()
     }
@@ -91,7 +91,7 @@ impl Node {
         self.netlink.request(message.attr(IFA_LOCAL, &ip).attr(IFA_ADDRESS, &ip), "address")
     }
 
-    /// Install the permanent neighbour entry of the peer of `device`; no ARP is needed.
+    /// Install a permanent neighbour entry for the peer of `device`, so that no ARP is needed.
     fn neighbour(&self, device: &str, mac: [u8; 6]) -> Result<()> {
         let mut body = vec![libc::AF_INET as u8, 0, 0, 0];
         body.extend_from_slice(&sys::interface_index(device)?.to_ne_bytes());
@@ -107,13 +107,13 @@ pub fn host_ip(side: usize, group: usize) -> [u8; 4] {
     [10, side as u8, group as u8, 1]
 }
 
-/// Address of a group's client whose connections start with initial window number `window` of a mix; the host's own
+/// Address of the group's client for connections that use entry `window` of a mix of initial windows; the host's own
 /// address if there is none.
 pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
     [10, 1, group as u8, 1 + window.map_or(0, |at| at as u8 + 1)]
 }
 
-/// Initial windows and their shares; empty unless the workload mixes several.
+/// Initial windows and their fractions; empty unless the workload mixes several.
 fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     match workload {
         WorkloadConfig::Transactions(params) => &params.initial_window_mix,
@@ -131,7 +131,7 @@ struct Metrics {
 
 /// Hosts, routers and everything between them.
 pub struct Wiring {
-    /// Sending and receiving hosts of each group.
+    /// Sending and receiving host of each group.
     pub hosts: Vec<[Node; 2]>,
     /// Routers, in order from the senders to the receivers.
     pub routers: Vec<Node>,
@@ -207,8 +207,9 @@ impl Wiring {
         let merge = forward.iter().chain(backward).any(|stage| stage.merging.is_some());
         let any = merge || job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
         let alone = groups == 1;
-        // A switch stands before a card that merges, too: a router takes a packet from its sender's account, a card that lets
-        // packets wait does not, and TCP small queues would wait for the card.
+        // A switch is also needed in front of a card that merges segments. A router orphans packets, so they no longer
+        // count against their sender's socket; a card that holds packets back does not, so TCP small queues would wait
+        // for the card.
         let first_merges = forward.first().is_some_and(|stage| stage.merging.is_some());
         let switch = usize::from(job.program.is_some() || first_merges);
         let routers = switch + if alone { stages } else { stages + 1 };
@@ -343,7 +344,7 @@ fn set_polls(node: &Node, device: &str, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
     sys::set_aggregation(device, card.gro)?;
     if card.gro_flush_timeout > 0 {
-        // sysfs shows the namespace of the process that mounts it
+        // sysfs shows the network namespace of the process that mounts it
         sys::mount("sysfs", "/sys")?;
         let set = |name: &str, value: u64| {
             std::fs::write(format!("/sys/class/net/{device}/{name}"), value.to_string())
@@ -357,7 +358,7 @@ fn set_polls(node: &Node, device: &str, card: &Card) -> Result<()> {
     Ok(())
 }
 
-/// struct ifinfomsg.
+/// Build a struct ifinfomsg.
 fn interface(index: u32, flags: u32, change: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     for word in [index, flags, change] {
@@ -372,12 +373,12 @@ fn write_sysctl(name: &str, value: &str) -> Result<()> {
         .map_err(|error| std::io::Error::new(error.kind(), format!("{name} = {value}: {error}")))
 }
 
-/// Same two MAC addresses on every wire: each wire has only two stations.
+/// MAC addresses of the two ends, identical on every wire.
 const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Transmit queue length of a device in front of its discipline, packets: more than one instant can bring.
+/// Transmit queue length of a device in front of its discipline, packets: more than can arrive at one instant.
 const TX_QUEUE: u32 = 32_767;
-/// Linux GSO_MAX_SEGS, the default of a device.
+/// GSO_MAX_SEGS of Linux, the default for a device.
 const MOST_SEGMENTS: u32 = 65_535;
 const NEIGHBOUR: [u8; 4] = [169, 254, 0, 1];
 

@@ -53,7 +53,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         (None, Network::Qdisc { links, .. }) => links.clone(),
         _ => unreachable!("invariant: one of them"),
     };
-    // programs come first, while there is no other thread
+    // programs come first, while the process is single-threaded
     let programs = job.live.as_ref().map(|live| Programs::new(job, live, &wiring)).transpose()?;
     let trace = Trace::new(job.scenario.record.trace)?;
     let capture = Capture::new(job, &wiring, shared.wall, "/out/capture.pcapng")?;
@@ -113,15 +113,16 @@ const RING: u64 = 1;
 const CLIENTS: u64 = 2;
 const RELAY: u64 = 3;
 const CHILDREN: u64 = 4;
-/// Time before the start at which disciplines are set up again, ns, so that they see the last tick before the start.
+/// How long before the start disciplines are set up again, ns; long enough that they see the last tick before the
+/// start.
 const HALF_A_TICK: u64 = 500_000;
-/// Interval between two reads of the trace's buffer, ns.
+/// Interval between two reads of the trace buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
-/// Time that the loop continues after the end, ns, so that everything at the last instant is processed.
+/// Time for which the loop continues after the end, ns, so that everything at the last instant is processed.
 const LINGER: u64 = 1_000;
 
 impl World<'_> {
-    /// Run until the end; returns the time of the end, ns.
+    /// Run until the end; returns the end time, ns.
     fn loop_to_the_end(&mut self) -> Result<u64> {
         let mut end = self.job.scenario.duration_ns;
         let record = &self.job.scenario.record;
@@ -163,7 +164,7 @@ impl World<'_> {
             let due = due.into_iter().min().expect("invariant: not empty");
             let relay = match &mut self.relay {
                 Some(relay) => {
-                    relay.tell_ahead(due)?; // not beyond: counters are read at that time
+                    relay.tell_ahead(due)?; // no later: counters are read at that time
                     relay.next_event()
                 }
                 None => u64::MAX,
@@ -242,7 +243,7 @@ impl World<'_> {
         Ok(poll)
     }
 
-    /// Stop a flow: note its acknowledged bytes and shut the connection that it is writing to.
+    /// Stop a flow: record its acknowledged bytes, and shut down the connection that it is writing to.
     fn stop(&self, flow: u32) {
         let acked = self.acked(flow);
         let mut state = self.shared.state(flow);
@@ -281,7 +282,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Bytes acknowledged to a flow's sending host so far.
+    /// Bytes of a flow acknowledged to its sending host so far.
     fn acked(&self, flow: u32) -> u64 {
         let state = self.shared.state(flow);
         let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.payload_acked(state.connects));
@@ -356,7 +357,7 @@ impl World<'_> {
             self.measure_goodput(end);
         }
         self.clients.finish(end, &self.shared);
-        // Counters are read first: the linger time is not part of the run.
+        // Counters are read before the linger time, which is not part of the run.
         let (mut datagrams, mut intervals) = (Vec::new(), Vec::new());
         for flow in &self.shared.flows {
             let mut state = self.shared.state(flow.id);

@@ -1,4 +1,4 @@
-//! Headers of IPv4 and TCP packets, limited to the fields that are used.
+//! The IPv4 and TCP header fields that are used.
 
 use ackclock_core::packet::{Ecn, SackBlock};
 use ackclock_core::{AccEcnOption, Flags, Segment};
@@ -62,7 +62,7 @@ impl Header {
 }
 
 impl Header {
-    /// Segment with the fields that links read; the caller sets the sequence numbers.
+    /// Build a segment with the fields that links read; the caller sets the sequence numbers.
     pub fn segment(&self) -> Segment {
         let mut seg = Segment {
             len: self.len,
@@ -82,9 +82,9 @@ impl Header {
 
 /// An IPv4 packet that carries UDP.
 pub struct Udp<'a> {
-    /// Port of the sender.
+    /// Source port.
     pub source: u16,
-    /// Port of the receiver.
+    /// Destination port.
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
@@ -104,14 +104,14 @@ impl Udp<'_> {
     }
 }
 
-/// Fields that identify the flow of a program's packet.
+/// Fields that identify the flow to which a program's packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
     /// Protocol number in the IP header.
     pub protocol: u8,
-    /// Sender's port, or 0.
+    /// Source port, or 0.
     pub source: u16,
-    /// Receiver's port, or 0.
+    /// Destination port, or 0.
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,

@@ -1,6 +1,6 @@
-//! Table `performance`, as the simulator makes it. Counts come from the kernel's sockets; a client's connection is
+//! Table `performance`, in the simulator's form. Counts come from the kernel's sockets; a client's connection is
 //! counted when it closes. Delays and drops come from the relay. With the kernel's own disciplines they are null,
-//! because packets cannot be told apart by flow there.
+//! because packets cannot be assigned to flows there.
 //!
 //! Differs: round-trip times are the kernel's smoothed ones, read every [`LOOK`] ns, while the simulator records every
 //! sample.
@@ -21,7 +21,7 @@ pub const LOOK: u64 = 10_000_000;
 pub struct Performance {
     /// Meter of the sockets' counters.
     pub meter: Meter,
-    /// Gauges of RTTs, and of delays if the relay does not keep them.
+    /// Gauges for RTTs, and for delays if the relay does not measure them.
     pub gauges: Gauges,
 }
 
@@ -46,7 +46,7 @@ impl Performance {
         }
     }
 
-    /// Build the table at the end of the run; `relay` holds the delays.
+    /// Build the table at the end of the run; `relay` has the delays.
     pub fn table(&self, shared: &Shared, relay: Option<&Gauges>) -> Table {
         let flows: Vec<Whole> = shared
             .flows

@@ -1,6 +1,7 @@
-//! The user's unmodified programs as processes on separate hosts: `ackclock live`. A host sees the machine's files, or
-//! another folder in their place, read-only. Writes to the folders in [`INNER`] go to memory and are copied into the
-//! run's folder at the end. Programs run as root of their host, without the capabilities that lead out of it.
+//! The user's unmodified programs as processes on separate hosts (`ackclock live`). A host has a read-only view of the
+//! machine's files, or of another folder instead. Writes to the folders in [`INNER`] go to memory and are copied into
+//! the run's folder at the end. Programs run as root on their host, without the capabilities that would let them escape
+//! from it.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -20,12 +21,12 @@ use crate::sys::{self};
 const STORE: &str = "/tmp";
 /// The machine's files, or the folder that replaces them.
 const BASE: &str = "/tmp/base";
-/// Mount options of that folder: total size that hosts may write, and its mode.
+/// Mount options of that folder: its maximum size and its mode.
 const ROOM: &str = "size=512m,mode=755";
 /// Maximum number of processes and threads of all programs together.
 const MOST_PROCESSES: &str = "1200";
-/// Time after the end of the last program that counts, ns: packets in flight arrive, and the remaining programs may
-/// exit on request.
+/// Time after the end of the last awaited program, ns, for packets in flight to arrive and for the remaining programs
+/// to exit when asked.
 const GRACE: u64 = 1_000_000_000;
 
 /// All programs of a run.
@@ -56,14 +57,14 @@ struct Running<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Running,
-    /// All programs that count have ended; packets in flight arrive until this time, ns.
+    /// All awaited programs have ended; packets in flight may arrive until this time, ns.
     Draining(u64),
-    /// Remaining programs have been asked to end; killed at this time, ns.
+    /// The remaining programs have been asked to end; they are killed at this time, ns.
     Ending(u64),
     Over(u64),
 }
 
-/// Detector of idle time: since when no packet was sent and no program ran.
+/// Idle detector: time since a packet was last sent or a program last ran.
 struct Quiet {
     look: u64,
     due: u64,
@@ -72,8 +73,8 @@ struct Quiet {
 }
 
 impl<'a> Programs<'a> {
-    /// Set up the hosts and their files, and prepare the programs; none is started. The process must have no other
-    /// thread yet.
+    /// Set up the hosts and their files, and prepare the programs without starting them. The process must still be
+    /// single-threaded.
     pub fn new(job: &'a Job, live: &'a Live, wiring: &Wiring) -> Result<Programs<'a>> {
         let groups = job.scenario.flows.len();
         fs::write("/proc/sys/kernel/randomize_va_space", "0")?;
@@ -124,8 +125,8 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// Start programs that are due, and end those whose time is over. `packets` is the number of packets that hosts
-    /// have sent so far.
+    /// Start programs that are due, and end those whose time is up. `packets` is the number of packets sent by hosts so
+    /// far.
     pub fn advance(&mut self, now: u64, packets: u64) -> Result<()> {
         for i in 0..self.list.len() {
             if self.list[i].waits() && self.list[i].spec.start_ns <= now {
@@ -169,7 +170,7 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// Update the phase of the run: it continues until every program that counts has ended.
+    /// Update the phase of the run, which continues until every awaited program has ended.
     fn settle(&mut self, now: u64) {
         let over = |one: &Running<'_>| one.ended.is_some() || one.failed.is_some();
         if self.list.iter().all(over) {
@@ -252,12 +253,12 @@ fn prepared<'a>(live: &Live, spec: &'a Exec, hosts: &[Host]) -> Result<Running<'
     Ok(Running { spec, waiting, process: None, started: None, ended: None, asked: false, failed: None })
 }
 
-/// Folders that a host may write to. Existing subfolders appear there by name, but empty.
+/// Folders that a host may write to. Existing subfolders are present there, but empty.
 const INNER: [&str; 6] = ["tmp", "run", "var/tmp", "var/log", "var/cache", "var/lib/nginx"];
-/// Depth of the subfolders that keep their names.
+/// Depth down to which subfolders are recreated.
 const DEPTH: u32 = 3;
 
-/// Mount a host's view at `root`. The working directory of the programs is visible wherever it lies.
+/// Mount a host's view at `root`. The programs' working directory is always visible, wherever it is.
 fn lay(name: &str, place: &str, root: &str, table: &str, folder: &str) -> Result<()> {
     for folder in ["files", "low", "root"] {
         fs::create_dir_all(format!("{place}/{folder}"))?;
@@ -331,7 +332,7 @@ fn put(place: &str, seen: &str, name: &str, text: &str) -> Result<()> {
     process::mount_with(&ours, seen, "", libc::MS_BIND, "")
 }
 
-/// Recreate the existing folders without their contents; unreadable ones are left out.
+/// Recreate the existing folders without their contents, except for unreadable ones.
 fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -345,13 +346,13 @@ fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
     Ok(())
 }
 
-/// Name service: only local files are searched.
+/// Name service configuration: only local files are searched.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files\n";
-/// Contents of /proc/cpuinfo for programs: nothing of the real machine.
+/// Contents of /proc/cpuinfo for programs, independent of the real machine.
 const PROCESSOR: &str =
     "processor\t: 0\nvendor_id\t: ackclock\nmodel name\t: one core that takes no time\n\n";
 
-/// Copy regular files, and the folders that lead to them; links, devices and removed files are left out.
+/// Copy regular files and the folders that contain them; links, devices and removed files are skipped.
 fn keep(from: &Path, to: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries {

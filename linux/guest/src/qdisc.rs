@@ -11,7 +11,8 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
         return netlink.request(with(add(libc::RTM_NEWQDISC, interface, ROOT, HTB), &qdisc.leaf), "queue");
     };
     let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
-    // A size table would charge one header for a packet of several segments; without it Linux charges all of them.
+    // With a size table Linux would charge only one header for a multi-segment packet; without one it charges all of
+    // them.
     let root = match overhead {
         0 => root,
         overhead => root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead))),
@@ -24,7 +25,7 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
 }
 
 /// Set up a discipline again if its clock runs while it is idle: RED must adapt from the start of the run, not from
-/// some moment during set-up.
+/// some time during set-up.
 pub fn renew(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     if qdisc.shaper.is_none() || !qdisc.leaf.renews {
         return Ok(());
@@ -33,7 +34,7 @@ pub fn renew(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     netlink.request(with(change, &qdisc.leaf), "leaf, set anew")
 }
 
-/// Append the name and the options of a discipline to a request.
+/// Append a discipline's name and options to a request.
 fn with(m: Message, leaf: &Leaf) -> Message {
     let options = if leaf.nested { TCA_OPTIONS | NLA_F_NESTED } else { TCA_OPTIONS };
     m.text(TCA_KIND, &leaf.kind).nest(options, &leaf.head, |m| {
@@ -45,7 +46,7 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     let slow = rate.min(u32::MAX as u64) as u32;
     let spec = words(&[0, 0, slow]); // struct tc_ratespec: only the rate is set
     let mut body = [spec.clone(), spec].concat();
-    // Without a burst a packet may start when the previous one has ended. With one, the ceiling gets a burst of one
+    // Without a burst, a packet may start once the previous one has ended. With one, the ceiling gets a burst of one
     // packet, as `tc` sets it, and the smaller of the two applies.
     let ticks = |bytes: u32| ((bytes as u64 * 1_000_000_000 / rate.max(1)) >> 6).max(1) as u32; // ticks of 64 ns
     let bursts = if burst == 0 { [1, 1] } else { [ticks(burst), ticks(CEILING_BURST)] };
@@ -74,7 +75,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Counts since `before`; the queue is the present one.
+    /// Counts since `before`; the queue length is the current one.
     pub fn since(&self, before: &Stats) -> Stats {
         Stats {
             bytes: self.bytes - before.bytes,
@@ -132,13 +133,13 @@ fn marked(kind: &[u8], own: &[u8]) -> u32 {
     at.iter().filter(|&&at| own.len() >= at + 4).map(|&at| u32_at(own, at)).sum()
 }
 
-/// struct tcmsg of a new object.
+/// Build a struct tcmsg for a new object.
 fn add(kind: u16, interface: u32, parent: u32, handle: u32) -> Message {
     let body = words(&[0, interface, handle, parent, 0]);
     Message::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
 }
 
-/// struct tc_sizespec that only adds a constant to each packet's length.
+/// Build a struct tc_sizespec that only adds a constant to each packet's length.
 fn size_spec(overhead: i32) -> Vec<u8> {
     words(&[0, overhead as u32, 1, 0, 0, 0]) // linklayer 1 (Ethernet): no conversion
 }
@@ -147,7 +148,7 @@ fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_ne_bytes()).collect()
 }
 
-/// Bytes of the `cburst` that tc chooses: its guess of an MTU.
+/// `cburst` that tc chooses, bytes: its guess of an MTU.
 const CEILING_BURST: u32 = 1600;
 const ROOT: u32 = 0xffff_ffff;
 const HTB: u32 = 1 << 16;

@@ -1,11 +1,11 @@
-//! The simulator's own links between the hosts of a relay: a scenario's network bit for bit, with its random streams, so
-//! that only the TCP differs.
+//! The simulator's own links between the hosts of a relay. They reproduce a scenario's network bit for bit, random
+//! streams included, so that only the TCP differs.
 //!
 //! The kernel runs ahead of the links. It records when hosts send, and is told when packets arrive. The links process
-//! sent packets in time order and late, but before the first delivery that depends on them is due. A sent packet needs
-//! at least the delays of its path (`least`), which is the lookahead: it may stay unprocessed that long. Deliveries
-//! that no other packet can change any more are reported ahead of time ([`Relay::tell_ahead`]). Links read the
-//! timestamps of packets and never the clock, so late processing does not change results.
+//! sent packets in time order and late, but before the first delivery that depends on them is due. The lookahead is the
+//! minimum delay of a packet's path (`least`): a sent packet may stay unprocessed for that long. Deliveries that no
+//! other packet can still change are reported ahead of time ([`Relay::tell_ahead`]). Links read the timestamps of
+//! packets and never the clock, so late processing does not change results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
@@ -69,7 +69,7 @@ pub struct Relay {
     pub gauges: Option<Gauges>,
 }
 
-/// Flow and peer's port; for a program's packets also the other port and the protocol.
+/// Flow and peer's port and, for a program's packets, the other port and the protocol.
 type Key = (u32, u16, u16, u8);
 
 /// A connection: from a SYN to the next SYN between the same ports.
@@ -78,11 +78,11 @@ struct Connection {
     number: u32,
     /// Segment counts, forward and backward.
     counts: [Count; 2],
-    /// Latest ACK and window of each end.
+    /// Latest ACK number and window scale of each end.
     offers: [Offer; 2],
 }
 
-/// ACK number and window of one end; the numbers do not wrap.
+/// ACK number of one end, unwrapped, and its window scale.
 #[derive(Clone, Copy)]
 struct Offer {
     ack: u64,
@@ -96,7 +96,7 @@ impl Default for Offer {
 }
 
 impl Offer {
-    /// ACK number and window (bytes) in a packet's header.
+    /// Read the ACK number and the window (bytes) from a packet's header.
     fn read(&mut self, header: &Header) -> (u64, u32) {
         if header.flags & Flags::ACK.0 != 0 {
             let distance = header.ack.wrapping_sub(self.ack as u32) as i32;
@@ -118,8 +118,8 @@ struct Count {
 }
 
 impl Relay {
-    /// Build the scenario's network, empty. Without `ahead` every event is processed when it is due, which changes only
-    /// the duration of a run.
+    /// Build the scenario's network, with no packets in it. Without `ahead` every event is processed when it is due,
+    /// which changes only the duration of a run.
     pub fn new(job: &Job, wiring: &mut Wiring, shared: &Shared, ahead: bool) -> Result<Relay> {
         let mut layout = Layout::default();
         let mut builder = Builder::new(&job.scenario.network);
@@ -193,7 +193,7 @@ impl Relay {
         })
     }
 
-    /// Descriptor that is readable when the links have to process new packets.
+    /// Descriptor that is readable when there are new packets for the links to process.
     pub fn fd(&self) -> RawFd {
         self.device.fd()
     }
@@ -209,8 +209,8 @@ impl Relay {
         due.chain(held).min().unwrap_or(u64::MAX)
     }
 
-    /// Take all packets that hosts have sent, and the restarts of loss processes. Packets sent in answer to a delivery
-    /// at the instant `reading`, when counters are read, wait for the next call.
+    /// Take all packets that hosts have sent, and the restarts of loss processes. Counters are read at the instant
+    /// `reading`; packets sent in response to a delivery at that instant wait for the next call.
     pub fn collect(&mut self, shared: &Shared, reading: u64) -> Result<()> {
         let mut sent = std::mem::take(&mut self.sent);
         let held = sent.len();
@@ -222,8 +222,8 @@ impl Relay {
             at += 1;
             at <= held || !answers(sent)
         });
-        // within one nanosecond, packets sent by timers come first, in host order, then answers to deliveries, in their
-        // order
+        // within one nanosecond, packets sent by timers come first, in host order, then responses in the order of the
+        // deliveries
         sent.sort_by_key(|sent| (sent.t, sent.after, if sent.after > 0 { 0 } else { sent.host }));
         let mut restarts = shared.take_restarts().into_iter().peekable();
         for sent in &sent {
@@ -248,7 +248,7 @@ impl Relay {
         self.tell()
     }
 
-    /// Report deliveries up to `until` that can no longer change.
+    /// Report the deliveries up to `until` that can no longer change.
     pub fn tell_ahead(&mut self, until: u64) -> Result<()> {
         let mut moved = self.ahead;
         while std::mem::take(&mut moved) {
@@ -333,7 +333,7 @@ impl Relay {
         self.offer(Time(now), self.routes[flow as usize][usize::from(!forward)][0], packet);
     }
 
-    /// Gauges of delays, if they are recorded and the flow is not a program's.
+    /// Delay gauges, if delays are recorded and the flow is not a program's.
     fn gauges_of(&mut self, flow: u32) -> Option<&mut Gauges> {
         self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
     }
@@ -349,8 +349,8 @@ impl Relay {
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
             Some((flow as u32, peer))
         };
-        // Links do not read the times of datagrams or the sequence numbers of segments; these fields carry the packet's
-        // name in the kernel.
+        // The packet's name in the kernel goes into a field that links do not read: a datagram's time, or a segment's
+        // sequence number.
         if let Some(udp) = Udp::parse(sent.head()) {
             let (flow, peer) = ends(udp.source, udp.target)?;
             let len = sent.len as usize - UDP_IP_BYTES as usize;
@@ -425,7 +425,7 @@ impl Relay {
             (*next, 0)
         });
         if count.seen.len() > REMEMBERED {
-            // The older half is removed by ordinal: sequence numbers wrap.
+            // The older half is removed by ordinal, because sequence numbers wrap.
             let least = *next - REMEMBERED as u32 / 2;
             count.seen.retain(|_, (number, _)| *number > least);
         }
@@ -488,5 +488,5 @@ fn name(packet: &Packet) -> u64 {
     }
 }
 
-/// Segments remembered per direction: more than any window.
+/// Maximum number of segments remembered per direction: more than any window.
 const REMEMBERED: usize = 1 << 17;

@@ -1,4 +1,4 @@
-//! A packet script played against this kernel: the player is the simulator's, the host is the real stack.
+//! Plays a packet script against this kernel: the player is the simulator's, the host is the real stack.
 
 mod call;
 mod host;
@@ -58,7 +58,7 @@ fn play(job: &Job) -> Result<Played> {
         .and_then(|script| ackclock_script::play_on(&mut machine, &script, &profile)))
 }
 
-/// Outcome in the form in which the binding passes it to Python.
+/// Outcome in the form that the Python binding uses.
 fn told(outcome: Outcome) -> serde_json::Value {
     let (verdict, line, expected, actual, unsupported) = match outcome.verdict {
         Verdict::Pass => ("pass", 0, None, None, None),

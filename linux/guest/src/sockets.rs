@@ -1,5 +1,5 @@
-//! Connections with both their ends, none of which ever blocks: data to be written waits here until the socket accepts
-//! it, and arriving data is discarded inside the kernel and counted.
+//! Connections with both ends, on non-blocking sockets: data to be written is queued here until the socket accepts it,
+//! and arriving data is counted and discarded inside the kernel.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -30,7 +30,7 @@ impl Id {
     }
 }
 
-/// Owner of a connection, and the connection's index at the owner.
+/// Owner of a connection, and the connection's index there.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     pub driver: usize,
@@ -82,14 +82,14 @@ pub struct Sockets {
 
 /// Event of a listener or an end.
 pub enum Event {
-    /// A client's connection waits at the listener of this number.
+    /// A client's connection is pending at the listener with this number.
     Listener(usize),
     /// State of one end of a connection has changed.
     End(Id, usize),
 }
 
 impl Sockets {
-    /// Create an empty set of connections.
+    /// Create an empty connection set.
     pub fn new() -> Result<Sockets> {
         Ok(Sockets {
             poll: Poll::new()?,
@@ -350,9 +350,9 @@ impl Sockets {
     }
 }
 
-/// Size of one write, bytes, as for streams: the last segment of a write may be a short one.
+/// Size of one write, bytes, as for streams; the last segment of a write may be short.
 const WRITE: usize = 256 << 10;
 /// First token of listeners; smaller tokens belong to ends of connections.
 const LISTENERS: u64 = 1 << 63;
-/// Socket option that defers the choice of the port until the peer is known.
+/// Socket option that defers the port choice until the peer is known.
 const IP_BIND_ADDRESS_NO_PORT: i32 = 24;

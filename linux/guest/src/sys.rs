@@ -52,7 +52,7 @@ pub fn power_off() -> ! {
     unreachable!("invariant: reboot does not return to PID 1")
 }
 
-/// Make timers of this thread expire at their nanosecond instead of up to 50 us later.
+/// Make this thread's timers expire at their exact nanosecond instead of up to 50 us later.
 pub fn exact_timers() -> Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }, "prctl").map(drop)
 }
@@ -62,7 +62,7 @@ thread_local! {
     static INSIDE: Cell<RawFd> = const { Cell::new(-1) };
 }
 
-/// Create a network namespace, which the calling thread enters.
+/// Create a network namespace and move the calling thread into it.
 pub fn new_namespace() -> Result<OwnedFd> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) }, "unshare")?;
     let path = text("/proc/thread-self/ns/net");
@@ -71,7 +71,7 @@ pub fn new_namespace() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Enter a network namespace with the calling thread, unless it is there already.
+/// Move the calling thread into a network namespace, unless it is there already.
 pub fn enter(namespace: RawFd) -> Result<()> {
     if INSIDE.get() != namespace {
         check(unsafe { libc::setns(namespace, libc::CLONE_NEWNET) }, "setns")?;
@@ -114,7 +114,7 @@ pub fn timer() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "timerfd")?) })
 }
 
-/// Arm a timer for the instant `ns`; an expiry that was not read is discarded.
+/// Arm a timer for time `ns`; an unread expiry is discarded.
 pub fn arm(timer: RawFd, ns: u64) -> Result<()> {
     let value = libc::itimerspec { it_interval: timespec(0), it_value: timespec(ns) };
     let done = unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &value, std::ptr::null_mut()) };
@@ -247,7 +247,7 @@ pub fn allow_files(count: u64) -> Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, "setrlimit").map(drop)
 }
 
-/// Send; returns the bytes accepted: fewer than requested, or 0, only after the timeout.
+/// Send; returns the number of bytes accepted, which is less than requested, or 0, only after the timeout.
 pub fn send(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     let n = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
     none_at_timeout(n)
@@ -268,7 +268,7 @@ pub fn send_datagram(fd: RawFd, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Receive and discard `len` bytes inside the kernel; fewer at the end of the stream or after the timeout.
+/// Receive and discard `len` bytes inside the kernel, or fewer at the end of the stream or after the timeout.
 pub fn swallow(fd: RawFd, len: usize) -> Result<usize> {
     let n = unsafe { libc::recv(fd, std::ptr::null_mut(), len, libc::MSG_TRUNC | libc::MSG_WAITALL) };
     none_at_timeout(n)
@@ -304,12 +304,12 @@ pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     Ok(())
 }
 
-/// Set whether the kernel itself cuts packets into segments, in front of the device.
+/// Set whether the kernel cuts packets into segments in software, in front of the device.
 pub fn set_segmentation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGSO, on)
 }
 
-/// Set whether the kernel itself merges segments, behind the device.
+/// Set whether the kernel merges segments in software, behind the device.
 pub fn set_aggregation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGRO, on)
 }
@@ -359,7 +359,7 @@ pub struct Seen<'a> {
     pub outgoing: bool,
     /// Length of the IP packet, bytes.
     pub len: u32,
-    /// Captured beginning of the packet.
+    /// Captured first bytes of the packet.
     pub head: &'a [u8],
 }
 
@@ -440,7 +440,7 @@ impl Ring {
         self.read(&mut each);
     }
 
-    /// Pass on the packets of the current block.
+    /// Pass the packets of the current block to `each`.
     fn read(&self, each: &mut impl FnMut(Seen<'_>)) {
         let block = unsafe { self.memory.add(self.block * BLOCK) };
         let header = unsafe { &*block.add(8).cast::<libc::tpacket_hdr_v1>() };

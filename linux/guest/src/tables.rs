@@ -1,4 +1,4 @@
-//! The tables, with the simulator's names and the columns that the kernel can fill, and the file that stores them: the
+//! Tables with the simulator's names and the columns that the kernel can fill, and the file that stores them: the
 //! length of a JSON index, the index (table -> columns: name, type, offset, bytes), the columns as raw numbers.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::observe::{Notes, Sample};
 use crate::relay::Dropped;
 use crate::trace::Growth;
 
-/// Build the tables that come from the kernel alone; those of links and transactions are made elsewhere.
+/// Build the tables that come from the kernel alone; the link and transaction tables are made elsewhere.
 pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks, end: u64) -> Vec<Table> {
     vec![
         flows(shared, notes, &acks.changes, end),
@@ -34,7 +34,7 @@ pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks, end: 
 #[derive(Clone, Copy, Default)]
 struct Changes {
     recoveries: u64,
-    /// Timeouts by the state before them: Open (or CWR), Disorder, Recovery.
+    /// Timeouts by the preceding state: Open (or CWR), Disorder, Recovery.
     timeouts: [u64; 3],
 }
 
@@ -53,7 +53,7 @@ impl Changes {
         counted
     }
 
-    /// Remaining timeouts: those in state Loss.
+    /// All other timeouts: those in state Loss.
     fn in_loss(&self, all: u64) -> u64 {
         all.saturating_sub(self.timeouts.iter().sum())
     }
@@ -65,7 +65,7 @@ const CWR: u8 = CaState::Cwr as u8;
 const RECOVERY: u8 = CaState::Recovery as u8;
 const LOSS: u8 = CaState::Loss as u8;
 
-/// Whether a change belongs to a timeout of the SYN, which carries no data.
+/// Whether a change occurred before the connection was established, where a timeout is that of the SYN.
 fn of_handshake(state: &State, change: &Change) -> bool {
     state.connects && state.established.is_none_or(|at| change.t < at)
 }
@@ -254,7 +254,7 @@ fn samples(samples: &[Sample]) -> Table {
         .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
 }
 
-/// Table of the kernel's stopwatches for a flow's limits, one row per sample.
+/// Table of TCP_INFO counters, among them the busy and limited times; one row per sample.
 pub fn clocks(samples: &[Sample]) -> Table {
     let rows = || samples.iter();
     Table::new("clocks")
@@ -278,7 +278,7 @@ pub fn clocks(samples: &[Sample]) -> Table {
         .i8("sndbuf_limited_us", rows().map(|r| r.info.sndbuf_limited_us))
 }
 
-/// Table of receive buffer growth; `zero` is the monotonic time at the start of the run, ns.
+/// Receive buffer growth table; `zero` is the monotonic time at the start of the run, ns.
 pub fn growths(growths: &[Growth], zero: u64) -> Table {
     let rows = || growths.iter();
     Table::new("receive_buffers")

@@ -1,6 +1,6 @@
 //! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set),
-//! and the bytes that a reader drains in one RTT whenever they reach a new maximum (tcp_rcvbuf_grow; the simulator's
-//! `ReceiveWindow::widen`).
+//! and the bytes read by the application in one RTT, whenever they reach a new maximum (tcp_rcvbuf_grow; the
+//! simulator's `ReceiveWindow::widen`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use ackclock_sim::scenario::spec::TraceLevel;
 
 use crate::flows::{MOST_FLOWS, SENDER_PORT};
 
-/// Report of a tracepoint.
+/// Tracepoint record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// tcp_probe: an ACK is about to be processed.
@@ -20,7 +20,7 @@ pub enum Event {
     State(u8),
 }
 
-/// A reader drained more in one RTT than ever before: the receiver's values before its buffer grows, bytes.
+/// The application has read more in one RTT than ever before: the receiver's values before its buffer grows, bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// Time of the event, CLOCK_MONOTONIC, us.
@@ -29,13 +29,13 @@ pub struct Growth {
     /// Time since the last measurement, and the receiver's estimate of the RTT, us.
     pub took_us: u32,
     pub rtt_us: u32,
-    /// Bytes read since then; received in order and unread; read in the previous RTT; and up to the end of the
-    /// out-of-order data.
+    /// Bytes read since then; bytes received in order but not yet read; bytes read in the previous RTT; bytes up to the
+    /// end of the out-of-order data.
     pub copied: u32,
     pub queued: u32,
     pub space: u32,
     pub beyond: u32,
-    /// Buffer size in memory, bytes, and the part of it that is payload, in 256ths.
+    /// Buffer memory, bytes, and the fraction of it that is payload, in 256ths.
     pub memory: u32,
     pub share: u32,
     /// Advertised window, its upper bound, and the window of the last ACK.
@@ -44,10 +44,10 @@ pub struct Growth {
     pub told: u32,
 }
 
-/// Line of the trace: time, connection and event.
+/// Trace line: time, connection and event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Time of the line, CLOCK_MONOTONIC, us: the trace's text has no finer resolution.
+    /// Time of the line, CLOCK_MONOTONIC, us, which is the resolution of the trace's text.
     pub us: u64,
     pub flow: u32,
     pub peer: u16,
@@ -65,7 +65,7 @@ pub struct Trace {
 
 const ROOT: &str = "/sys/kernel/tracing";
 
-/// Tracepoints in use, and the fields that each must print for `parse` and `parse_growth`.
+/// Tracepoints in use, and the fields that `parse` and `parse_growth` require of each.
 const USED: [(&str, &[&str]); 3] = [
     ("tcp_cong_state_set", &["sport", "dport", "cong_state"]),
     ("tcp_probe", &["src", "dest", "snd_una", "snd_nxt", "snd_cwnd", "ssthresh", "snd_wnd", "srtt"]),
@@ -87,7 +87,7 @@ const USED: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Tracepoint that Linux has had since 6.15; without it no growth is reported.
+/// Tracepoint present since Linux 6.15; without it no growth is reported.
 const GROWTH: &str = "tcp_rcvbuf_grow";
 
 /// Fields that each of these tracepoints prints, according to the kernel's own description. A tracepoint that the
@@ -125,7 +125,7 @@ fn check(level: TraceLevel) -> Result<bool> {
 }
 
 impl Trace {
-    /// Turn the tracepoints on; tcp_probe only at the requested level.
+    /// Turn the tracepoints on, tcp_probe only if the trace level requires it.
     pub fn new(level: TraceLevel) -> Result<Trace> {
         let set = |file: &str, value: &str| {
             fs::write(format!("{ROOT}/{file}"), value)
@@ -158,7 +158,7 @@ impl Trace {
         Ok(Trace { pipe, rest: Vec::new(), lines: Vec::new(), growths: Vec::new() })
     }
 
-    /// Read the trace buffer.
+    /// Read the new lines of the trace buffer.
     pub fn drain(&mut self) -> Result<()> {
         let mut buffer = vec![0; 65536];
         loop {

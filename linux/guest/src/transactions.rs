@@ -1,5 +1,5 @@
 //! Transactions and conversations: the simulator's own workloads (arrival times, sizes, behaviour of clients) over
-//! sockets of this kernel. All of them run in the run's one loop, without threads.
+//! sockets of this kernel. All of them run in the run's single loop, without threads.
 //!
 //! The initial window of a connection is a metric of the server's route to the client, so each window of a mix has a
 //! separate address on the client's host.
@@ -27,12 +27,12 @@ use crate::{sys, DRAWS};
 pub struct Clients {
     pairs: Vec<Pair>,
     sockets: Sockets,
-    /// Log of the transactions.
+    /// Transaction log.
     pub log: TransactionLog,
     error: Option<Error>,
 }
 
-/// A flow of this kind: a client's host and its server.
+/// A transaction or conversation flow: a client's host and its server.
 struct Pair {
     work: Work,
     side: Side,
@@ -90,7 +90,7 @@ struct Side {
 }
 
 impl Clients {
-    /// Set up the clients; none has arrived yet.
+    /// Set up the clients, none of which has arrived yet.
     pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Clients> {
         let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let record = &job.scenario.record;
@@ -189,7 +189,7 @@ impl Clients {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Handle the ends that have new events.
+    /// Handle ends with new events.
     pub fn collect(&mut self, shared: &Shared) -> Result<()> {
         let now = Time(shared.now());
         loop {
@@ -219,7 +219,7 @@ impl Clients {
         }
     }
 
-    /// Bytes acknowledged on a flow's open connections.
+    /// Bytes acknowledged so far on a flow's open connections.
     pub fn acked(&self, flow: FlowId) -> u64 {
         let acked = |id| self.sockets.counts(id).0.payload_acked(false);
         self.sockets.open(flow).into_iter().map(acked).sum()
@@ -258,7 +258,7 @@ fn listener(host: &Host, namespace: RawFd, group: usize, flow: FlowId) -> Result
     Ok(fd)
 }
 
-/// Hosts of a flow at one instant, as the simulator's workload sees them.
+/// A flow's hosts at one instant, as the simulator's workload sees them.
 struct Now<'a> {
     now: Time,
     side: &'a mut Side,

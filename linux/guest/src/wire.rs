@@ -1,4 +1,4 @@
-//! Datagrams as bytes behind the UDP header, with the lengths that the simulator assumes. Numbers are big-endian.
+//! Encoding of datagrams after the UDP header, with the lengths that the simulator assumes. Numbers are big-endian.
 //!
 //! | bytes | data of PCC | report of PCC | plain traffic |
 //! | --- | --- | --- | --- |
@@ -19,11 +19,11 @@
 use ackclock_core::datagram::{Data, DataKind, Datagram, Report, UDP_IP_BYTES};
 use ackclock_core::{Span, Time};
 
-/// Size of the header of PCC's data, bytes.
+/// Header size of PCC data, bytes.
 pub const HEADER: usize = 16;
-/// Size of the number and time in plain traffic, bytes.
+/// Header size of plain traffic (number and time), bytes.
 pub const PLAIN: usize = 12;
-/// Size of a report, bytes.
+/// Report size, bytes.
 const REPORT: usize = 32;
 /// First byte of a report.
 const IS_REPORT: u8 = 0x80;
@@ -57,8 +57,7 @@ pub fn encode(datagram: &Datagram, out: &mut [u8]) -> usize {
     bytes
 }
 
-/// Decode a datagram of PCC or of plain traffic of `len` bytes, of which at least the header is present; `None` if it
-/// is neither.
+/// Decode a `len`-byte PCC or plain-traffic datagram, of which at least the header is present; `None` if it is neither.
 pub fn decode(bytes: &[u8], len: usize, plain: bool) -> Option<Datagram> {
     if plain {
         let number = get(bytes.get(..4)?);
@@ -96,7 +95,7 @@ pub fn decode(bytes: &[u8], len: usize, plain: bool) -> Option<Datagram> {
 const KINDS: [DataKind; 5] =
     [DataKind::Payload, DataKind::Last, DataKind::Hello, DataKind::Close, DataKind::Request];
 
-/// Low bytes of a number.
+/// Low-order bytes of a number.
 fn put(out: &mut [u8], value: u64) {
     let bytes = value.to_be_bytes();
     out.copy_from_slice(&bytes[8 - out.len()..]);

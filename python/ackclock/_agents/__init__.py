@@ -1,4 +1,4 @@
-"""Window decisions in Python: users' controllers, and agents that learn.
+"""Window decisions made in Python, by user-written controllers and by learning agents.
 
 Public under shorter names: `ackclock.controllers`, `ackclock.gym`.
 """

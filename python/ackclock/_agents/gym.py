@@ -1,4 +1,4 @@
-"""A Gymnasium environment with a sender whose window an agent sets step by step (`pip install 'ackclock[gym]'`)."""
+"""A Gymnasium environment in which an agent sets a sender's window step by step (`pip install 'ackclock[gym]'`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGENT = "agent"
 """Name of the flow's controller in the scenario: custom:agent."""
 
 LARGEST = 2.0**20
-"""Largest window, segments. The window stays between `LEAST` and this."""
+"""Maximum window, segments. The window stays between `LEAST` and this."""
 
 LEAST = 2.0
 
@@ -41,7 +41,7 @@ HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """Report of the ACKs of one step.
+    """Results of one step, as reported by its ACKs.
 
     Parameters
     ----------
@@ -74,14 +74,14 @@ class Step:
 
     @property
     def loss(self) -> float:
-        """Share of segments that were marked lost."""
+        """Fraction of segments marked lost."""
         return self.lost / max(self.lost + self.delivered, 1)
 
 
 def power(step: Step, best_bps: float) -> float:
-    """The default reward: Kleinrock's power relative to the best, minus the share of losses.
+    """The default reward: Kleinrock's power relative to the best, minus the loss fraction.
 
-    Power is the throughput over its highest value so far, times the minimum RTT over the RTT.
+    Power is (throughput / highest throughput so far) × (minimum RTT / RTT).
     """
     return step.throughput_bps / max(best_bps, 1.0) * step.min_rtt_s / max(step.rtt_s, 1e-9) - step.loss
 
@@ -95,7 +95,7 @@ class _Channel:
 
     def __init__(self) -> None:
         self.rest: Callable[[], Step | None] = lambda: None
-        """Function that returns the report of the ACKs since the last step; None if there were none."""
+        """Function that returns what the ACKs since the last step reported, or None if there were none."""
         self.out: queue.SimpleQueue[Step | Run | BaseException] = queue.SimpleQueue()
         self.actions: queue.SimpleQueue[float | None] = queue.SimpleQueue()
 
@@ -109,7 +109,7 @@ class _Channel:
 
 
 def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
-    """Return the class of the flow's controller. `step_s` is the length of a step in seconds; None: one round trip."""
+    """Return the class of the flow's controller. `step_s` is the step length in seconds; None means one round trip."""
 
     class Agent:
         wants_pacing = paced
@@ -140,14 +140,14 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
                 return
             told = self.rest()
             assert told is not None
-            channel.rest = self.rest  # the end that sends; the controller of the other end never gets here
+            channel.rest = self.rest  # sending end only; the other end's controller never gets here
             action = channel.ask(told)
             window.cwnd = min(max(window.cwnd * 2.0**action, LEAST), LARGEST)
             self.begin = ack.now
             self._clear()
 
         def rest(self) -> Step | None:
-            """Return the report of the ACKs since the last step; None if there were none."""
+            """Return what the ACKs since the last step reported, or None if there were none."""
             if self.newest is None or self.begin is None:
                 return None
             now, srtt, min_rtt, cwnd, in_flight = self.newest
@@ -176,21 +176,20 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
 class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]):
     """One flow of a scenario, controlled by an agent.
 
-    The action is a number from -1 to 1. The window is multiplied by 2 to the power of it, so that -1 halves and 1
-    doubles the window.
+    The action is a number from -1 to 1. The window is multiplied by 2**action: -1 halves it, 1 doubles it.
 
     The observation is five numbers: throughput relative to the highest of the episode; RTT as a multiple of the minimum, minus one;
-    share of segments lost; data in flight relative to the window; base-2 logarithm of the window, divided by 20. `info` holds the
-    fields of `Step`. The second and the fourth number end at 100.
+    fraction of segments lost; data in flight relative to the window; base-2 logarithm of the window, divided by 20. `info` holds the
+    fields of `Step`. The second and fourth numbers are capped at 100.
 
-    An episode is truncated when the run is over. The last step reports the ACKs since the previous one, and `info["run"]` is the
+    An episode is truncated when the run ends. The last step covers the ACKs since the previous one, and `info["run"]` is the
     `Run`, with everything that the scenario records. An episode is terminated when the flow has nothing more to send (a complete
     transfer).
 
     Parameters
     ----------
     scenario
-        Environment of the agent: a scenario, or the name of one of the package.
+        The agent's environment: a scenario, or the name of one in the package.
     group
         The group of flows that the agent controls; it must have one flow.
     step
@@ -260,14 +259,14 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         Parameters
         ----------
         seed
-            Seed of the run; None: the next one from the environment's random numbers.
+            Seed of the run; None: drawn from the environment's random numbers.
         options
             Ignored.
 
         Returns
         -------
         tuple
-            Observation of the first step, and its fields.
+            Observation and `Step` fields of the first step.
         """
         super().reset(seed=seed)
         self.close()
@@ -286,7 +285,7 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         return self._observed(told), {**asdict(told), "seed": drawn}
 
     def step(self, action: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], float, bool, bool, dict[str, Any]]:
-        """Multiply the window by 2 to the power of the action, and simulate one step.
+        """Multiply the window by 2**action and simulate one step.
 
         Returns
         -------

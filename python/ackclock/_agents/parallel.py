@@ -29,14 +29,14 @@ Floats = NDArray[np.float32]
 class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[misc]  # it has no types
     """Several flows of one run, each controlled by its own agent.
 
-    Agents are called `flow_0`, `flow_1`, ..., by the number of their group of flows. Actions, observations and rewards are those of `VectorEnv`.
+    Agents are called `flow_0`, `flow_1`, ..., after the number of their flow group. Actions, observations and rewards are those of `VectorEnv`.
     `reward` and `observe` receive the steps of all agents, with entries of shape (agents,) in the order of `possible_agents`. An agent is
-    terminated when its flow has nothing more to send, and truncated when the run is over.
+    terminated when its flow has nothing more to send, and truncated when the run ends.
 
     Parameters
     ----------
     scenario
-        Environment of the agents: a scenario, or the name of one of the package.
+        The agents' environment: a scenario, or the name of one in the package.
     groups
         Groups of flows that are controlled by an agent; None: all. Each must have one flow.
     step
@@ -89,12 +89,12 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """Start the run again. `seed` is its seed; None: the next one from the environment's random numbers.
+        """Restart the run with `seed`, or with a seed from the environment's random numbers if it is None.
 
         Returns
         -------
         tuple
-            Observations of the first step, and its fields, by agent.
+            Observations and `Steps` fields of the first step, by agent.
         """
         drawn = int(self._random.integers(0, 2**31)) if seed is None else seed
         self._bank.begin([(0, self.scenario, drawn)])
@@ -119,7 +119,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         return seen_now, rewards, complete, over, infos
 
     def digest(self) -> str | None:
-        """Return the digest of the packets so far: equal seeds and actions give equal digests."""
+        """Return the digest of the packets so far: identical seeds and actions give identical digests."""
         return self._bank.digest()
 
     def _play(self, actions: dict[str, Floats]) -> Any:

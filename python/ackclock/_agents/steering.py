@@ -27,7 +27,7 @@ _FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """Report of one step, with one entry for each run or agent.
+    """Results of one step, with one entry per run or agent.
 
     Parameters
     ----------
@@ -67,21 +67,21 @@ class Steps:
 
     @property
     def loss(self) -> Array:
-        """Share of segments that were marked lost."""
+        """Fraction of segments marked lost."""
         return self.lost / np.maximum(self.lost + self.delivered, 1.0)
 
 
 def power(steps: Steps) -> Array:
-    """The default reward: Kleinrock's power relative to the best, minus the share of losses.
+    """The default reward: Kleinrock's power relative to the best, minus the loss fraction.
 
-    Power is the throughput over its highest value so far, times the minimum RTT over the RTT.
+    Power is (throughput / highest throughput so far) × (minimum RTT / RTT).
     """
     ratio = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, 0.0) / np.maximum(steps.rtt_s, 1e-9)
     return steps.throughput_bps / np.maximum(steps.best_bps, 1.0) * ratio - steps.loss
 
 
 def seen(steps: Steps) -> Array:
-    """The default observation, shape (entries, 5), with the values of `Env`."""
+    """The default observation, shape (entries, 5): the same values as in `Env`."""
     least = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, np.inf)
     values = [
         steps.throughput_bps / np.maximum(steps.best_bps, 1.0),
@@ -95,7 +95,7 @@ def seen(steps: Steps) -> Array:
 
 
 def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
-    """Return the scenario if its groups of flows can have agents.
+    """Return the scenario after checking that its flow groups can have agents.
 
     Raises
     ------
@@ -161,14 +161,14 @@ class Bank:
         Parameters
         ----------
         widen
-            Factor for each window from the flow's next ACK, shape (runs, groups).
+            Factor applied to each window from the flow's next ACK on, shape (runs, groups).
         pace
             Pacing rate of each sender in windows per smoothed RTT, same shape.
 
         Returns
         -------
         tuple
-            Steps, of shape (runs, groups), and which runs are over. Values of runs that were over before are 0.
+            Steps, of shape (runs, groups), and which runs have ended. Values are 0 for runs that had already ended.
         """
         actions = np.stack([widen, np.ones_like(widen) if pace is None else pace], axis=-1)
         rows, over = self._engine.step(np.ascontiguousarray(actions, dtype=np.float64).tobytes())

@@ -25,9 +25,9 @@ Floats = NDArray[np.float32]
 class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
     """One flow in each of many runs, all controlled by the same agent.
 
-    A step lasts a fixed time. The action is a number from -1 to 1, and the window is multiplied by 2 to the power of it on the flow's
-    next ACK. With `paced` there is a second number: the sender paces at 2 to the power of it times a window per smoothed RTT. The
-    observation is that of `Env`, or `observe`. A run that is over is restarted at the next step, whose action for it has no effect
+    A step lasts a fixed time. The action is a number from -1 to 1, and the window is multiplied by 2**action on the
+    flow's next ACK. With `paced` there is a second number x: the sender paces at 2**x windows per smoothed RTT. The
+    observation is that of `Env`, or `observe`. A run that has ended is restarted at the next step, and that step's action has no effect on it
     (`AutoresetMode.NEXT_STEP`).
 
     Parameters
@@ -46,7 +46,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
     observe
         Function that returns the observations of a step, shape (num_envs, k).
     bounds
-        Minimum and maximum of what `observe` returns; values outside are clipped.
+        Bounds of the observations; values from `observe` outside them are clipped.
     history
         Number of steps in an observation, the newest last. Steps before the beginning of an episode are 0.
     paced
@@ -102,7 +102,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[Floats, dict[str, Any]]:
-        """Start all runs again.
+        """Restart all runs.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         Returns
         -------
         tuple
-            Observations of the first step, and its fields.
+            Observations and `Steps` fields of the first step.
         """
         super().reset(seed=seed)
         self._over = np.ones(self.num_envs, dtype=np.bool_)
@@ -127,7 +127,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         Returns
         -------
         tuple
-            Observations, rewards, which flows have nothing more to send, which runs are over, and the fields of `Steps`, with `seed` for
+            Observations, rewards, which flows have nothing more to send, which runs have ended, and the fields of `Steps`, with `seed` for
             the runs that began.
         """
         if self._over is None:
@@ -153,7 +153,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return observation, rewards, complete, over & ~complete, info
 
     def digest(self, at: int) -> str | None:
-        """Return the digest of a run's packets so far: equal seeds, scenarios and actions give equal digests."""
+        """Return the digest of a run's packets so far: identical seeds, scenarios and actions give identical digests."""
         return self._bank.digest(at)
 
     def _begin(self, places: NDArray[np.intp]) -> NDArray[np.int64]:

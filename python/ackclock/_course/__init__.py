@@ -1,4 +1,4 @@
-"""Lessons (files with a text, a scenario and tasks) and marks for students' submissions."""
+"""Lessons (files with a text, a scenario and tasks) and grading of students' submissions."""
 
 from __future__ import annotations
 

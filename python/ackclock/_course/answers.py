@@ -1,4 +1,4 @@
-"""Answers of students: links of the lab, and notebooks. Both are only read; no code of a notebook is executed."""
+"""Answers of students: links of the lab, and notebooks. Both are only read; notebook code is never executed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ackclock._course.lesson import LARGEST, Lesson
 from ackclock.errors import InputError, one_of, quote
 
 LARGEST_FILE = 2**24
-"""Largest size of a submitted file, bytes. Notebooks may contain pictures."""
+"""Maximum size of a submitted file, bytes. Notebooks may contain pictures."""
 MOST_FILES = 10_000
 MOST_LINKS = 200
-"""Largest number of links in a file."""
+"""Maximum number of links in a file."""
 ENDINGS = (".ipynb", ".txt", ".csv", ".md", ".url")
-"""Suffixes of the files that are read from a folder."""
+"""Suffixes of the files read from a folder."""
 
 _FOUND_LINK = re.compile(r'[^\s,;"\'<>#]*#s=[^\s,;"\'<>]*')
 _ANSWER = re.compile(r"(?P<lesson>[a-z0-9-]+)-answer-(?P<task>[0-9]{1,3})")
 DEEPEST = 200
-"""Largest number of chained `replace` calls and concatenated texts in an answer."""
+"""Maximum number of chained `replace` calls and concatenated texts in an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,9 @@ class Answer:
     Parameters
     ----------
     student, source
-        Student, and place of the scenario.
+        Student, and where the scenario was found.
     lesson
-        Lesson of the answer.
+        Lesson that is answered.
     task
         Number of the task, from 0; None for all tasks that the scenario solves.
     text, seed
@@ -61,9 +61,9 @@ class Unread:
     Parameters
     ----------
     student, source
-        Student, and place of the submission.
+        Student, and where the submission was found.
     said
-        Message with what was found, and what is allowed.
+        Message that says what was found and what is allowed.
     lesson, task
         Lesson and task for which it is meant, if known.
     elsewhere
@@ -93,7 +93,7 @@ def collect(places: Sequence[str], taught: Sequence[Lesson]) -> Iterator[Answer 
     Raises
     ------
     InputError
-        If one of the places does not exist or holds nothing that could be read.
+        If one of the paths does not exist or contains nothing readable.
     """
     known = {lesson.id: lesson for lesson in taught}
     for place in places:
@@ -123,7 +123,7 @@ def collect(places: Sequence[str], taught: Sequence[Lesson]) -> Iterator[Answer 
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:
-    """Return the files below a folder that are not hidden; links that lead out of it are not followed."""
+    """Return the non-hidden files below a folder, not following links that lead out of it."""
     count = 0
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -176,8 +176,8 @@ def _of_file(
 def _of_links(
     text: str, student: str, source: str, known: Mapping[str, Lesson], named: bool
 ) -> Iterator[Answer | Unread]:
-    """Return the links in a file. In a teacher's table (`named`) the first field of a line gives the student, because
-    no student could write there for another.
+    """Return the links in a file. In a teacher's table (`named`) the first field of a line names the student; students
+    cannot write there, so the name can be trusted.
     """
     count = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -280,7 +280,7 @@ def _of_notebook(text: str, student: str, source: str, known: Mapping[str, Lesso
 
 
 def _cells(text: str) -> list[tuple[str, str]]:
-    """Return name and source of each code cell. The name is nbgrader's, which survives where the cell's id is lost, else the id."""
+    """Return name and source of each code cell. The name is nbgrader's, which survives the loss of the cell id, otherwise the id itself."""
     allowed = "a whole notebook of Jupyter, nbformat 4"
     try:
         whole = json.loads(text)
@@ -315,7 +315,7 @@ def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
     code
         Code of the cell.
     names
-        Names of the cells before it, to which its own are added; a name with any other value is removed.
+        Names from earlier cells. This cell's names are added, and a name that gets any other value is removed.
 
     Raises
     ------
@@ -327,7 +327,7 @@ def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
         plain = code if _parses(code) else plain  # in a multi-line string such a line may belong to a scenario
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # spelling warnings are shown to the student only
+            warnings.simplefilter("ignore")  # spelling warnings are shown only to the student
             body = _parsed(plain).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         why = f"{error.msg}, line {error.lineno}" if isinstance(error, SyntaxError) else "too deep, or with a null byte"
@@ -367,7 +367,7 @@ def _parses(code: str) -> bool:
 
 
 def _told(value: ast.expr, names: Mapping[str, str], deep: int = 0) -> str | None:
-    """Return the text of an expression: a literal, a name for one, concatenated texts, or `replace` and `strip` of one.
+    """Return the string value of an expression: a literal, a name bound to one, a concatenation, or `replace` and `strip` calls on one.
     None for anything else, or if the text is too long.
     """
     if deep > DEEPEST:

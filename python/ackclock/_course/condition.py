@@ -1,6 +1,6 @@
 """Conditions of tasks: requirements on the run of an answer, such as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
 
-Conditions are data, so that lessons from strangers execute no code. The page evaluates the same conditions in
+Conditions are data, so that third-party lessons cannot execute code. The page evaluates the same conditions in
 `web/lessons.js`.
 """
 
@@ -30,7 +30,7 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
-"""Tables that the page also offers to its lessons (`web/worker.js`). Tables that grow with every packet are excluded."""
+"""Tables that the page also offers to its lessons (`web/worker.js`). Per-packet tables are excluded."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
 """Words allowed in place of a row index: a function over all rows, which skips missing values."""
 
@@ -42,7 +42,7 @@ _TERM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One side of a condition: a number if no table is named, else that multiple of a value of the run."""
+    """One side of a condition: a number if no table is named, otherwise a multiple of a value from the run."""
 
     factor: float
     table: str = ""
@@ -62,7 +62,7 @@ class Term:
         return math.nan if value is None else self.factor * float(value)
 
     def in_python(self) -> str:
-        """Return the expression for a notebook in which the run is a variable."""
+        """Return the term as an expression for a notebook in which the run is a variable."""
         if not self.table:
             return f"{self.factor:.12g}"
         row = f"[{self.row}]" if isinstance(self.row, int) else f".{self.row}()"
@@ -83,12 +83,12 @@ class Condition:
         return COMPARED[self.sign](self.left.of(run), self.right.of(run))
 
     def found(self, run: Run) -> str:
-        """Return the condition in words, with the run's values."""
+        """Return the condition in words, with the values from the run."""
         values = [f"{side.of(run) / side.factor:.6g}" for side in (self.left, self.right) if side.table]
         return f"{self.text} (found {' and '.join('no value' if value == 'nan' else value for value in values)})"
 
     def in_python(self) -> str:
-        """Return the expression for a notebook in which the run is a variable."""
+        """Return the condition as an expression for a notebook in which the run is a variable."""
         return f"{self.left.in_python()} {self.sign} {self.right.in_python()}"
 
     def for_page(self) -> list[Any]:

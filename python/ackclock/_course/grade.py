@@ -1,4 +1,4 @@
-"""Marks for submissions."""
+"""Grading of submissions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ackclock._course.lesson import Judged, Lesson, Task
 from ackclock.errors import AckclockError
 
 MOST_ANSWERS = 20
-"""Largest number of answers of a student to one lesson that are run."""
+"""Maximum number of a student's answers to one lesson that are run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +22,9 @@ class Mark:
     student, lesson, task
         Student, lesson and task; tasks count from 1.
     points, most
-        Points given, and points of the task.
+        Points awarded, and maximum for the task.
     said
-        Reason why it is not solved; empty if it is.
+        Why the task is not solved; empty if it is.
     source
         Judged submission; empty if there is none.
     """
@@ -44,9 +44,7 @@ def grade(
     *,
     progress: Callable[[str, float], None] = lambda _, __: None,
 ) -> tuple[list[Mark], list[Unread]]:
-    """Return the best mark of every student for every task, and the submissions that belong to no task or cannot be
-    read.
-    """
+    """Return every student's best mark for every task, and the submissions that match no task or cannot be read."""
     done: dict[tuple[str, str, int], Mark] = {}
     loose: list[Unread] = []
     students: dict[str, None] = {}
@@ -113,7 +111,7 @@ def _marks(answer: Answer) -> list[Mark]:
 
 
 def _keep(done: dict[tuple[str, str, int], Mark], mark: Mark) -> None:
-    """Keep the best mark; of equal marks, the last one."""
+    """Keep the better mark, or the later of two equal ones."""
     key = (mark.student, mark.lesson, mark.task)
     known = done.get(key)
     if known is None or mark.points >= known.points:

@@ -22,10 +22,10 @@ from ackclock.scenario._toml import read_toml
 
 FOLDER = Path(__file__).parent.parent / "_lessons"
 LARGEST = 2**20
-"""Largest size of a lesson file and of an answer, bytes."""
+"""Maximum size of a lesson file and of an answer, bytes."""
 CPU_LIMIT_S = 20.0
 MEMORY_LIMIT = 2**30
-"""Limits of a lesson's run, as in the page."""
+"""Limits on a lesson's run, the same as in the page."""
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _KEYS = ("title", "text", "scenario", "sliders", "draw", "tasks")
@@ -102,7 +102,7 @@ class Lesson:
         return text
 
     def wrong(self, task: Task, text: str, seed: int = 1) -> str:
-        """Return the reason why an answer is wrong; empty if it is right.
+        """Return why an answer is wrong, or an empty string if it is right.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Judged:
     Raises
     ------
     InputError
-        If it is none, reads files or runs programs that the lesson does not name, or would take longer than a lesson may.
+        If the text is not a scenario, reads files or runs programs that the lesson does not name, or would exceed a lesson's limits.
     """
 
     def __init__(self, lesson: Lesson, text: str, seed: int) -> None:
@@ -146,7 +146,7 @@ class Judged:
             raise error.read_from("", places) from None
 
     def wrong(self, task: Task) -> str:
-        """Return the reason why the task is not done; empty if it is done."""
+        """Return why the task is not solved, or an empty string if it is."""
         if not self._changed:
             return UNCHANGED
         for key in self._changed:
@@ -159,7 +159,7 @@ class Judged:
         return f"does not show {missed[0]}" if missed else ""
 
     def shows(self, task: Task) -> bool:
-        """Return whether the run meets the task, regardless of the changes."""
+        """Return whether the run meets the task's conditions, whatever was changed in the scenario."""
         return all(one.holds(self.run) for one in task.holds)
 
     @cached_property
@@ -169,7 +169,7 @@ class Judged:
 
 
 def changed(known: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """Return the keys whose values differ between two scenarios, or that only one of them has.
+    """Return the keys that differ between two scenarios, or exist in only one.
 
     Examples
     --------
@@ -215,8 +215,8 @@ def _asks_for_records(lesson: Lesson) -> bool:
 def _recorded_as(known: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer's values with the lesson's own table `record`.
 
-    `run --report` adds to this table, and a student does not see that. Judging by the lesson's own also means that
-    another warm-up or interval of sampling gives nobody a point.
+    A report of a run adds keys to this table that a student does not see. The lesson's own table also means that
+    another warm-up gives no point.
     """
     rest = {key: value for key, value in values.items() if key != "record"}
     return {**rest, "record": known["record"]} if "record" in known else rest
@@ -245,7 +245,7 @@ def lessons(names: Sequence[str]) -> list[Lesson]:
     Raises
     ------
     InputError
-        If one cannot be read, or two have one id.
+        If one cannot be read, or two share an id.
     """
     if not names:
         return shipped()
@@ -302,7 +302,7 @@ def read(path: Path) -> Lesson:
 
 
 def _line(text: str, place: Placed | None) -> int:
-    """Return the number of the line before the first line of the scenario."""
+    """Return the number of the line before the scenario's first line."""
     if place is None:
         return 0
     line, column, _ = place.value
@@ -359,7 +359,7 @@ class _Reader:
         for name in ("change", "keep"):
             limits[name] = self._texts(f"{key}.{name}", task.get(name, []))
             for n, part in enumerate(limits[name]):
-                # a key to be changed may be missing from the scenario if its table exists
+                # a key that is to be changed may be absent from the scenario if its table exists
                 if part not in places and not (name == "change" and part.rpartition(".")[0] in {"", *places}):
                     self._no(f"{key}.{name}.{n}", quote(part), one_of(part, places))
         points = task.get("points", 1)
@@ -432,7 +432,7 @@ class _Reader:
 
 
 def check(lesson: Lesson) -> list[str]:
-    """Return the faults of a lesson's tasks, one line each: the lesson's answers must do the tasks, and the unchanged scenario must not."""
+    """Return the errors in a lesson's tasks, one per line: the lesson's own answers must solve the tasks, and the unchanged scenario must not."""
     found = []
     for n, task in enumerate(lesson.tasks):
         where = f"{lesson.source}: tasks.{n}"

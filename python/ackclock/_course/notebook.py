@@ -1,4 +1,4 @@
-"""Lessons as notebooks: with an answer below each task for the teacher, without for students. The cells carry nbgrader's
+"""Lessons as notebooks, with the answer below each task for the teacher and without it for students. The cells carry nbgrader's
 metadata, but nbgrader is not needed.
 """
 
@@ -125,7 +125,7 @@ def _drawn(lesson: Lesson) -> str:
 
 
 def _check(task: Task) -> str:
-    """Return the cell that fails until a task is done."""
+    """Return the cell that fails until a task is solved."""
     limits = "".join(
         f", {name}={json.dumps(list(keys))}" for name, keys in (("change", task.change), ("keep", task.keep)) if keys
     )
@@ -134,7 +134,7 @@ def _check(task: Task) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as a Python literal, over several lines where that is safe."""
+    """Return a text as a Python literal, split over several lines where that is safe."""
     body = text.strip("\n")
     if "'''" in body or "\\" in body or body.endswith("'"):
         return repr(f"\n{body}\n")

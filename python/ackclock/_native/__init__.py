@@ -40,11 +40,11 @@ __all__ = ["depends", "digest", "files", "is_rust", "listening", "load", "operat
 
 HERE = Path(__file__).parent
 LARGEST = 2**20
-"""Largest size of a file, bytes."""
+"""Maximum size of a file, bytes."""
 SECONDS = 60
-"""Largest compile time of a file, seconds."""
+"""Maximum compile time of a file, seconds."""
 MEMORY = 4 * 2**30
-"""Largest address space of the compiler, bytes."""
+"""Maximum address space of the compiler, bytes."""
 FLAGS = (
     "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
     "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion",
@@ -57,11 +57,11 @@ _WORDS = {
     "in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32,
     **dict.fromkeys(("data_segs_out", "segs_out", "total_retrans", "bytes_sent", "bytes_retrans", "lost"), 2),
 }  # fmt: skip
-"""Identifiers in a file -> state that the connection keeps for it, as bits of `ACKCLOCK_NEEDS`."""
+"""Identifiers found in a file -> state that the connection keeps for them, as bits of `ACKCLOCK_NEEDS`."""
 _INCBIN = re.compile(r'\.incbin\s+\\?"([^"\\\n]+)')
 _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
-"""Macro definition that a module's own Makefile would set."""
+"""Macro definition normally set by a module's own Makefile."""
 _FLAGS = re.compile(r"/\*\s*ackclock:((?:\s+-D\S+)+)\s*\*/")
 """Comment in a module that lists such definitions."""
 _FORMS = (
@@ -70,9 +70,9 @@ _FORMS = (
     ("-DACKCLOCK_BARE_ACKED",),
     ("-DACKCLOCK_BARE_CONTROL", "-DACKCLOCK_BARE_ACKED"),
 )
-"""Compiler options for operations whose signature changed between kernels: newest, before Linux 6.10, before 4.7, both."""
+"""Compiler options for operations whose signature has changed between kernels: newest, before Linux 6.10, before 4.7, both."""
 IN_TREE = {"tcp_dctcp.h": "ackclock_dctcp.h"}
-"""Headers from the kernel's own folder -> our replacement, used if the module's folder has no such file."""
+"""Headers from the kernel's own folder -> our replacements, used if the module's folder has no file of that name."""
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 
 
@@ -104,7 +104,7 @@ def digest(file: str) -> str:
 
 
 def files(file: str) -> list[Path]:
-    """Return the file and its parts: the headers that it includes from its folder, and the C files next to these headers."""
+    """Return the file and its parts: headers included from its folder, and the C files next to those headers."""
     return [Path(file)] if is_rust(file) else list(_sources(file))
 
 
@@ -114,7 +114,7 @@ def is_rust(file: str) -> bool:
 
 
 def operations(file: str) -> str:
-    """Return the name under which the file registers its controller, according to its text; "" if there is none."""
+    """Return the name under which the file registers its controller, found in its text; "" if there is none."""
     found = _NAME.findall(_text(Path(file)))
     return found[-1] if found else ""
 
@@ -130,12 +130,12 @@ def load(file: str, options: str, expected: str) -> Any:
     options
         Parameters of the module (`module_param`), as JSON.
     expected
-        Digest of the code when the run was planned.
+        Digest of the code at the time the run was planned.
 
     Raises
     ------
     InputError
-        If the file does not compile, needs features that the simulator lacks, or registers no controller.
+        If the file does not compile, needs features missing from the simulator, or registers no controller.
     UnavailableError
         If the file has changed.
     """
@@ -197,8 +197,8 @@ def _built(file: str, given: Mapping[str, Any], folder: Path, *, apart: bool = F
 
 
 def depends(file: str) -> tuple[list[str], dict[str, str]]:
-    """Return the files that the code is compiled from and its digest lacks, and the environment variables that it
-    reads, as reported by the compiler. Data files declared in a comment (`ackclock-reads: NAME`) are included.
+    """Return the compiled files that the digest does not cover, and the environment variables that the code reads, as
+    reported by the compiler. Data files declared in a comment (`ackclock-reads: NAME`) are included.
     """
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         try:
@@ -226,7 +226,7 @@ def _depends(file: str, folder: Path) -> list[str]:
 
 
 def _flags(file: str, options: Mapping[str, Any]) -> list[str]:
-    """Return macro definitions that the file's own Makefile would set: those in a comment of the file, and options
+    """Return macro definitions normally set by the file's own Makefile: those in a comment of the file, and options
     whose name begins with -D.
     """
     flags = [flag for remark in _FLAGS.findall(_text(Path(file))) for flag in remark.split()]
@@ -272,7 +272,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
     more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form, *(["-DACKCLOCK_APART"] if apart else [])]
     objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
     library = folder / f"{Path(file).stem}.so"
-    # symbols are bound at load time, so that later writes to library memory are the module's own
+    # symbols are bound at load time, so that any later write to library memory is the module's own
     whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs", "-Wl,-z,relro,-z,now"]
     try:
         _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
@@ -297,7 +297,7 @@ def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
 def _modules(
     file: str, folder: Path, sources: Mapping[Path, bytes], options: list[str]
 ) -> tuple[tuple[str, ...], list[Path], InputError | None]:
-    """Compile the files with the first signatures of the operations that the main file accepts; if none fits, raise the
+    """Compile the files with the first set of operation signatures that the main file accepts; if none fits, raise the
     main file's errors.
 
     A C file next to a header may be unused because the main file's macros exclude it. Its compile error is therefore returned and raised only if
@@ -328,7 +328,7 @@ def _modules(
 _OLD_FORM = re.compile(
     r"(?=.*incompatible).*\((?:\*|[^()]*)\)?\(struct sock \*, [^()]*(?:rate_sample|ack_sample|s32|\bint\b)[^()]*\)"
 )
-"""Compiler message about an operation with another signature."""
+"""Compiler message about an operation with the wrong signature."""
 
 
 def _object(source: Path, into: Path, options: list[str], file: str) -> Path:

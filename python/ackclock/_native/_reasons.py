@@ -1,4 +1,4 @@
-"""Reasons why a Linux module cannot run in the simulator: kernel features outside of a single connection."""
+"""Reasons why a Linux module cannot run in the simulator: it uses kernel features beyond a single connection."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
 CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
 """File that the interface includes with `include!`."""
 MEMORY = 8 * 2**30
-"""Largest address space of the compiler, bytes. The compiler reserves far more than it uses."""
+"""Maximum address space of the compiler, bytes. The compiler reserves far more than it uses."""
 SECONDS = 60
-"""Largest compile time of a file, seconds."""
+"""Maximum compile time of a file, seconds."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
 CRATE = "libackclock_controller.rlib"
 """File name of the compiled interface."""
@@ -29,8 +29,8 @@ _ELSEWHERE = re.compile(rb"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MUL
 
 
 def digested(file: str, text: bytes) -> list[str]:
-    """Return the parts of the code's identity: the texts of the file and of the interface, the compiler's version and
-    its options.
+    """Return the parts that make up the code's identity: the texts of the file and the interface, and the compiler's
+    version and options.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def compiled(file: str, folder: Path) -> Path:
 
 
 def shared(file: str, folder: Path) -> str:
-    """Return the name of a variable in the file that all connections share; empty if there is none.
+    """Return the name of a variable that all connections would share; empty if the file has none.
 
     Variables are found in the compiler's LLVM IR: every global that is not constant, thread-local ones included. Module-level assembly counts too,
     because it may define variables.
@@ -85,7 +85,7 @@ def shared(file: str, folder: Path) -> str:
 
 
 def _plain(symbol: str) -> str:
-    """Return the name of the variable in a linker symbol."""
+    """Return the variable name in a linker symbol."""
     names, at = [], symbol.find("_ZN") + 3
     while symbol.startswith("_ZN") and (length := re.match(r"\d+", symbol[at:])):
         at += len(length[0])

@@ -1,4 +1,4 @@
-"""Lines that Linux modules print with `printk`. Each library stores those of a thread while a listener is open."""
+"""Lines printed by Linux modules with `printk`. While a listener is open, each library stores those of its thread."""
 
 from __future__ import annotations
 

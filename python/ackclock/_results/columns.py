@@ -1,4 +1,4 @@
-"""Conversion of the engine's columns, a kind and a buffer each, to polars series or plain values."""
+"""Converts the engine's columns, each a kind and a buffer, to polars series or plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Columns = Mapping[str, tuple[str, Any]]
 """Column name -> (type, buffer), in the engine's form."""
 
 _KINDS = {"Float64": "f8", "Int64": "i8", "UInt32": "u4", "UInt8": "u1", "Boolean": "bool"}
-"""Type of a polars column -> the engine's type."""
+"""polars type -> the engine's type."""
 
 _NUMPY = {"f8": "<f8", "i8": "<i8", "u4": "<u4", "n4": "<u4", "u1": "u1", "bool": "?"}
 
@@ -41,7 +41,7 @@ class Missing:
 
 
 _FILLED: Mapping[str, tuple[str, float]] = {"f8": ("f8", float("nan")), "u4": ("n4", _NOTHING)}
-"""Kinds that allow missing values: the resulting kind, and the value that marks a missing one."""
+"""Kinds that allow missing values -> the resulting kind, and the value that marks a missing one."""
 
 
 def series(name: str, kind: str, buffer: Any) -> pl.Series:
@@ -100,7 +100,7 @@ def columns(frame: pl.DataFrame) -> Columns:
 
 
 def of_senders(acks: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of data senders; a kernel traces only senders, without marking the rows."""
+    """Return the rows of data senders. A kernel traces only senders, and does not mark the rows."""
     import polars as pl
 
     return acks.filter(~pl.col("responder").fill_null(False))

@@ -21,13 +21,13 @@ CAUSES: Mapping[str, str] = {
     "timeout": "waits for the retransmission timer",
     "idle": "no data, none outstanding",
 }
-"""Causes in the engine's order, with the limit that each stands for."""
+"""Causes in the engine's order, each with the limit that it stands for."""
 
 COLUMNS = {name: f"limit_{name}_s" for name in CAUSES}
 """Columns of tables `flows` and `limits`."""
 
 SAID = 0.1
-"""Share of the time above which a cause is named in addition to the first."""
+"""Fraction of the time above which a cause is named in addition to the first."""
 
 
 def held(row: Mapping[str, Any]) -> dict[str, float] | None:
@@ -38,7 +38,7 @@ def held(row: Mapping[str, Any]) -> dict[str, float] | None:
 
 
 def shares(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Return causes with their shares of the time, the largest first; idle time is excluded.
+    """Return the causes with their fractions of the time, largest first; idle time is excluded.
 
     Examples
     --------

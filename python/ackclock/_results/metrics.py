@@ -68,8 +68,8 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
     scenario
         Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
-        Payload of a packet of 1500 bytes, bytes; the rest is headers. None: packets as the scenario's flows send
-        them; of several flows, those with the most payload.
+        Payload of a 1500-byte packet, bytes; the rest is headers. None: packets as sent by the scenario's flows; with
+        several flows, those with the most payload.
     group
         Number of the flow group whose path is used.
     """
@@ -86,7 +86,7 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
 
 
 def _packet(group: Flows) -> tuple[int, int]:
-    """Payload of a full packet of a group of flows, and the packet's size, bytes."""
+    """Payload of a flow group's full packet, and the packet's size, bytes."""
     from ackclock.scenario._parts import MTU
     from ackclock.units import SIZE, whole
 
@@ -102,7 +102,7 @@ def _packet(group: Flows) -> tuple[int, int]:
 
 
 def utilisation(flows: pl.DataFrame, scenario: Scenario, *, payload: int | None = None) -> float:
-    """Share of the bottleneck's capacity that became goodput, over the whole run.
+    """Fraction of the bottleneck's capacity that became goodput, over the whole run.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def goodput_bps(goodput: pl.DataFrame, *, start_s: float = 0.0, stop_s: float = 
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `goodput_bps`, in order of flows.
+        Columns `flow`, `goodput_bps`, in flow order.
     """
     import polars as pl
 
@@ -229,8 +229,7 @@ def variation(values: Iterable[float]) -> float:
 def ramp_up_s(
     goodput: pl.DataFrame, share_bps: float, rtt_s: float, *, level: float = 0.9, over: int = 4, hold: int = 10
 ) -> float:
-    """Time at which a flow reaches its share: its moving average over `over` round trips reaches the level and stays
-    there.
+    """Time at which a flow reaches its share: its moving average over `over` round trips reaches it and stays there.
 
     Parameters
     ----------
@@ -243,7 +242,7 @@ def ramp_up_s(
     level
         Fraction of `share_bps` that must be reached.
     over, hold
-        Length of the moving average, and time for which it must stay at the level, in round trips.
+        Length of the moving average, and how long it must stay at the level, in round trips.
 
     Returns
     -------
@@ -283,7 +282,7 @@ def convergence_s(
     delta
         Relative distance that counts as fair.
     start_s
-        Time at which the flow started, or the last flow with which it shares.
+        Time at which the flow, or the last of the flows with which it shares, started.
     hold_s
         Time for which the flow must stay there, seconds.
 
@@ -306,7 +305,7 @@ def convergence_s(
 
 
 def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
-    """Share of their throughput that standard flows keep when half of them are replaced by other flows; 1 is neutral.
+    """Fraction of their throughput that standard flows keep when other flows replace half of them; 1 is neutral.
 
     Parameters
     ----------
@@ -356,9 +355,9 @@ def completion_s(flows: pl.DataFrame, flow: int, *, handshake: bool = True) -> f
     flows
         `Run.flows` of one run.
     flow
-        Number of the flow.
+        Flow number.
     handshake
-        Whether to include the time of the handshake.
+        Whether to include the handshake.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Results of a run: tables, which become polars frames at first use.
+"""Results of a run: tables, which are converted to polars frames on first use.
 
 Length: one property with a description for each table.
 """
@@ -67,7 +67,7 @@ NAMED = ("flows", "performance")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Result:
     """Tables that runs and batches share. Times are seconds from the start of the run, windows segments, sizes bytes;
-    null stands for an event that did not happen.
+    null means that the event did not happen.
     """
 
     scenario: Scenario
@@ -91,11 +91,11 @@ class _Result:
         Returns
         -------
         polars.DataFrame
-            `of` is "flow", "group" or "run", `number` that of the flow or the group, `name` the group's. Goodput in bit/s and its
-            `share` of all; packets sent, retransmitted and dropped; mean and quantiles of RTT and of one-way delay,
-            with an error of at most 0.4 %; `time_to_share_s`, the time from a flow's start until its goodput,
-            averaged over 1/32 of the run, first reached 90 % of an equal share (null if it never did, or the flow ran
-            alone).
+            `of` is "flow", "group" or "run", `number` the flow or group number, `name` the group name. Goodput in
+            bit/s and its `share` of the total; packets sent, retransmitted and dropped; mean and quantiles of RTT and
+            of one-way delay, with an error of at most 0.4 %; `time_to_share_s`, the time from a flow's start until its
+            goodput, averaged over 1/32 of the run, first reached 90 % of an equal share (null if it never did, or the
+            flow ran alone).
         """
         return named_groups(self._frame("performance"), self.scenario)
 
@@ -141,7 +141,7 @@ class _Result:
 
     @cached_property
     def limits(self) -> pl.DataFrame:
-        """Seconds by cause that limited each TCP flow, per interval (`record.limits_interval`)."""
+        """Seconds for which each cause limited each TCP flow, per interval (`record.limits_interval`)."""
         return self._frame("limits")
 
     @cached_property
@@ -223,7 +223,7 @@ class _Result:
         return self._frame("messages")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Return rows of a table as plain values, NaN as None, without polars, which takes long to import.
+        """Return the rows of a table as plain values, NaN as None, without polars, which is slow to import.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Run(_Result):
     scenario, seed
         Scenario and seed of the run.
     digest
-        Fingerprint of everything that happened; equal for equal runs, with or without recording.
+        Fingerprint of everything that happened; identical for identical runs, with or without recording.
     provenance
         Versions, and the content hash of scenario, seed and engine.
     """
@@ -293,7 +293,7 @@ class Run(_Result):
         Returns
         -------
         Figure
-            A notebook shows it; `write` makes files.
+            Figure that a notebook shows, and that `write` saves to files.
 
         Raises
         ------
@@ -382,12 +382,12 @@ class Run(_Result):
         return any(len(buffer) for _, buffer in self.tables[name].values())
 
     def remembered(self, scenario: Scenario | None = None) -> Scenario:
-        """Return a scenario for a following run, whose hosts start with the destination caches that this run left.
+        """Return a scenario for a subsequent run, whose hosts start with the destination caches left by this run.
 
         Parameters
         ----------
         scenario
-            The scenario to change; None for that of this run.
+            The scenario to change; None for this run's own.
 
         Examples
         --------
@@ -432,12 +432,12 @@ class Run(_Result):
         Returns
         -------
         Run
-            Run with equal tables; tables without rows are missing.
+            Run with the same tables; tables without rows are missing.
 
         Raises
         ------
         InputError
-            If the folder holds no run, or one of its files cannot be read.
+            If the folder does not contain a run, or one of its files cannot be read.
 
         Examples
         --------
@@ -513,7 +513,8 @@ class Run(_Result):
         Raises
         ------
         InputError
-            If the folder cannot be written, or holds files with names of tables that no run has written.
+            If the folder is not writable, or contains files that have the names of tables but were not written by a
+            run.
         UnavailableError
             If the disk is full.
         """
@@ -574,7 +575,7 @@ class Batch(_Result):
 
 
 def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:
-    """Return the table with a column `name` (of the group) behind another column."""
+    """Return the table with a column `name` (of the group) after another column."""
     import polars as pl
 
     if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study stores few columns
@@ -586,9 +587,7 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
 
 
 def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
-    """Return the flows with a column `congestion_control` behind their names; null for flows without a controller
-    (UDP).
-    """
+    """Return the flows with a column `congestion_control` after their names; null for flows without a controller (UDP)."""
     import polars as pl
 
     if "name" not in flows.columns or "congestion_control" in flows.columns:
@@ -619,7 +618,7 @@ def _readable(place: Path) -> Iterator[None]:
 
 
 def _check_size(place: Path, data: bytes) -> None:
-    """Refuse a table by the size in its footer, before it is decoded: repeated rows take almost no space in the file."""
+    """Refuse a table by the size in its footer, before decoding: repeated rows take almost no space in the file."""
     import polars as pl
 
     scanned = pl.scan_parquet(io.BytesIO(data))
@@ -672,10 +671,10 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
 
 
 MARKS = ("run.json",)
-"""Files by which the folder of a run is recognised."""
+"""Files that identify the folder of a run."""
 
 LARGEST = 2**31
 """Maximum size of a table that is read, bytes."""
 
 MOST_VALUES = 2**28
-"""Maximum number of values of a table that is read: rows times columns."""
+"""Maximum number of values (rows times columns) in a table that is read."""

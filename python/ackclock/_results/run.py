@@ -1,6 +1,6 @@
 """Runs scenarios: text in, tables out.
 
-Length: three ways to run, each with a description of its arguments, and the refusals.
+Length: three ways to run, each with a description of its arguments, and the checks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAME = (
     "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
     'start = { kind = "uniform", low = "0 s", high = "1 s" }, or add loss, jitter or arrivals'
 )
-"""Text for a batch in which all seeds gave the same run."""
+"""Warning text for a batch in which all seeds gave the same run."""
 
 
 class SameRunWarning(UserWarning):
@@ -44,7 +44,7 @@ CPU_LIMIT_S = 3600.0
 """Default limit on the CPU time of a run, s."""
 
 stopped = _engine.Stop()
-"""Stop flag for everything that this process simulates by `run`, `run_batch` and `run_many`; it is permanent, for a
+"""Stop flag for everything that `run`, `run_batch` and `run_many` simulate in this process; never cleared, set by a
 command that is ending.
 """
 
@@ -81,26 +81,27 @@ def run(
     seed
         0 to 2**63 - 1.
     pcap
-        Write the packets that one side sends and receives to this file (pcapng, nanosecond stamps).
+        Write the packets that one side sends and receives to this file (pcapng, nanosecond timestamps).
     pcap_at
         The side: the hosts that send the data, or those that receive it.
     snaplen
-        Bytes of each frame that the capture keeps, 54 to 262144; None for all. 96 bytes hold all headers.
+        Number of bytes of each frame that the capture keeps, 54 to 262144; None for all. 96 bytes are enough for all
+        headers.
     progress
         Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
-        Bytes. A run estimated to need more is refused before it starts; a run that really needs more is stopped.
+        Bytes. A run estimated to need more is refused before it starts; a run that actually needs more is stopped.
     cpu_limit_s
         Seconds. A run estimated to need more CPU time is refused before it starts.
     controllers
         Your own congestion controllers: name -> class. A flow uses one as "custom:NAME". See
         `ackclock.controllers.Controller`.
     utilities
-        Your own utility functions of PCC: name -> function. A flow uses one as
+        Your own utility functions for PCC: name -> function. A flow uses one as
         `congestion_control_options = { utility = "custom:NAME" }`. It is called with a finished monitor interval and
-        the previous one (None at first), and returns a number, of which larger values are better. Intervals have
+        the previous one (None at first), and returns a number, larger being better. Intervals have
         `send_rate_bps`, `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`,
-        `lost`, `start_s` and `end_s`. If the function raises an exception or returns no number, the run ends.
+        `lost`, `start_s` and `end_s`. If the function raises an exception or does not return a number, the run ends.
 
     Returns
     -------
@@ -192,7 +193,7 @@ def run_batch(
         Called from time to time with the number of finished runs.
     memory_limit
         Bytes for all threads together. Runs estimated to need more are refused before they start, and a run that
-        really needs more than its share is stopped.
+        actually needs more than its share is stopped.
     cpu_limit_s
         See `run`; applies to each run.
     controllers
@@ -246,8 +247,8 @@ def run_many(
 ) -> list[Run]:
     """Simulate many scenarios in one call: for searches, fits and populations of paths, whose runs are short.
 
-    A scenario is checked once, when it is created, so a variation costs one `Scenario.set`, and the call itself a few
-    microseconds per run.
+    A scenario is checked once, when it is created, so a variation costs one `Scenario.set`, and the call adds only a
+    few microseconds per run.
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ def run_many(
     ScenarioError
         If one of the runs would need more memory or time than allowed; the key begins with its number.
     InputError
-        If there is no scenario, or not one seed for each.
+        If there is no scenario, or the number of seeds differs.
 
     Examples
     --------
@@ -331,7 +332,7 @@ def run_many(
 
 
 def check_arguments(scenario: object, seed: object) -> int:
-    """Refuse arguments that are not a scenario and a seed; return the seed as a plain number."""
+    """Check that the arguments are a scenario and a seed; return the seed as a plain number."""
     _check_scenario(scenario)
     return _check_whole("seed", seed, 0, MOST_SEED)
 
@@ -452,7 +453,7 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 def _check_own(
     named: Mapping[str, Any], controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
-    """Check user-defined parts by name; `named` are those that scenarios refer to by file."""
+    """Check user-defined parts, by name; `named` are those that scenarios refer to by file."""
     own: dict[str, Any] = {**named, **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
@@ -495,12 +496,12 @@ def raise_failure(raw: Mapping[str, Any]) -> None:
 
 
 def problem(cause: BaseException) -> str:
-    """Return the fault of a controller; for one in C the engine's message is complete."""
+    """Return the error of a controller; for one in C the engine's message is already complete."""
     return str(cause) if isinstance(cause, _engine.Fault) else said(cause)
 
 
 def _source(made: Any) -> str:
-    """Return a text that distinguishes the code of controllers or functions: their source."""
+    """Return a text that identifies the code of controllers or functions: their source."""
     import inspect
 
     made = getattr(made, "func", made)  # the options of a class are in the compiled scenario

@@ -30,7 +30,7 @@ FETCHING = ("fetch", "population", "bursts")
 """Workloads whose fetches are counted, even if there are none."""
 
 FEW = 4
-"""Maximum number of failed flows that get a sentence each."""
+"""Maximum number of failed flows that are described in a sentence each."""
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def largest_queue(row: Mapping[str, Any]) -> int | None:
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return the packets that the network dropped over the whole run, and the part dropped during the warm-up."""
+    """Return how many packets the network dropped over the whole run, and how many of them during the warm-up."""
     before = sum(row.get("dropped_before") or 0 for row in links)
     return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
 
@@ -202,10 +202,10 @@ def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
 def gained(
     flows: Sequence[Row], performance: Sequence[Row], warm_up_s: float
 ) -> list[tuple[float | None, float | None]]:
-    """Return goodput (bit/s) and share of each row of `performance`, so that none exceeds the rate of a link.
+    """Return goodput (bit/s) and share for each row of `performance`, so that no goodput exceeds a link's rate.
 
-    A flow's goodput is averaged over the time that it was open after the warm-up, that of a group or of all flows
-    over the time from their first start to their last end. The table's own value is the sum of the flows' rates,
+    A flow's goodput is averaged over the time that it was open after the warm-up, and the goodput of a group or of all
+    flows over the time from the first start to the last end. The table's own value is the sum of the flows' rates,
     which exceeds the link's rate where flows ran at different times. A share is relative to the bytes of all flows.
     """
     whole = next((row["bytes_acked"] for row in performance if row["of"] == "run"), None)
@@ -240,7 +240,7 @@ def together(flows: Sequence[Row], *, since_s: float = 0.0) -> float:
 
 
 def warmed_up(run: Run) -> bool:
-    """Return whether the run has a warm-up, which tables of links exclude."""
+    """Return whether the run has a warm-up, which link tables exclude."""
     from ackclock import units
 
     return units.whole(run.scenario.record.warm_up, units.DURATION) > 0

@@ -20,7 +20,7 @@ TYPES = {
     "bool": "Boolean",
     "str": "String",
 }
-"""Engine's name of a type -> polars' name."""
+"""Engine's name for a type -> polars' name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Column:
     type
         Name of the polars type: "Float64", "Int64", "UInt32", "UInt8", "Boolean", "String".
     unit
-        Unit of its values; empty for names, counts, shares and booleans.
+        Unit of its values; empty for names, counts, fractions and booleans.
     meaning
         Meaning of the column.
     null
@@ -84,7 +84,7 @@ _ADDED = {
         )
     },
 }
-"""Columns of the frames that the engine's tables lack: table -> preceding column -> column."""
+"""Frame columns that the engine's tables lack: table -> preceding column -> column."""
 
 
 MESSAGES = Table(

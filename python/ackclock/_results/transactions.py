@@ -26,8 +26,8 @@ def completion(
 ) -> pl.DataFrame:
     """Exact completion times, and the number of transactions that did not complete.
 
-    A transaction that is not complete at the end of the run has no time. Means and quantiles exclude such transactions,
-    so a network in which many do not complete looks too good. Check `incomplete` and `failed` first.
+    A transaction that is not complete at the end of the run has no completion time. Means and quantiles exclude such
+    transactions, so a network in which many do not complete looks too good. Check `incomplete` and `failed` first.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def completion(
     by
         Columns to group by; empty: all together.
     shares
-        Quantiles, 0 to 1: the smallest time that this share of the transactions does not exceed.
+        Quantiles, 0 to 1: the smallest time that this fraction of the transactions does not exceed.
     start_s, stop_s
         Clients that arrive in [start, stop) count.
 
@@ -73,7 +73,7 @@ def completion(
 
 
 def _quantile(values: pl.Expr, share: float) -> pl.Expr:
-    """Return the ceil(share n)-th smallest of the n values that are not null."""
+    """Return the ceil(share n)-th smallest of the n non-null values."""
     import polars as pl
 
     known = values.drop_nulls().sort()
@@ -124,7 +124,7 @@ def loss_rate(
     link
         Its name.
     counting
-        Every packet, packets with payload, or every packet but SYN, SYN-ACK and FIN without payload.
+        Every packet, packets with payload, or every packet except SYN, SYN-ACK and FIN without payload.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def loss_rate(
 
 
 def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
-    """Utilisation as seen by a monitor that samples once a second: share of samples at which packets wait.
+    """Utilisation as seen by a monitor that samples once a second: the fraction of samples at which packets are queued.
 
     It misses a queue that fills and empties within a second; `busy_share` does not.
 
@@ -160,7 +160,7 @@ def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottle
 
 
 def busy_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
-    """Utilisation as the share of the time that the link spends transmitting.
+    """Utilisation as the fraction of time that the link spends transmitting.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def busy_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottlene
 
 
 def offered_load(summary: pl.DataFrame, scenario: Scenario) -> float:
-    """Offered load of the transactions of a run: their data packets, each sent once, as a share of the bottleneck's rate.
+    """Offered load of a run's transactions: their data packets, each counted once, relative to the bottleneck's rate.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _row(links: pl.DataFrame, name: str) -> dict[str, float]:
 
 
 def _counted(scenario: Scenario) -> tuple[float, float]:
-    """Return the part of the run that links and summaries cover, s."""
+    """Return the length of the part of the run that links and summaries cover, s."""
     from ackclock.units import DURATION, whole
 
     return whole(scenario.record.warm_up, DURATION) / 1e9, whole(scenario.duration, DURATION) / 1e9

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
 
 HORIZON = 20
-"""Length of the past that instability covers, s."""
+"""Time window of the instability metric, s."""
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
@@ -32,7 +32,7 @@ def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
     Returns
     -------
     float
-        0 if they fill the link. A sum a fifth below and a sum a fifth above give the same value.
+        0 if they fill the link. Being a fifth below and a fifth above the capacity give the same value.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
 def quality(
     chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
 ) -> dict[str, float]:
-    """The three metrics of a run and the viewers' quality: means over the seconds from start_s, before stop_s.
+    """The three metrics of a run and the viewers' quality: means over the seconds from start_s until before stop_s.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def quality(
     -------
     dict
         `inefficiency`; `unfairness`; `instability`, also a mean over players; `jain` of the players' mean bitrates;
-        `bitrate_bps`, mean over players; `stalled`, share of the time for which playback stalled after it had begun;
+        `bitrate_bps`, mean over players; `stalled`, fraction of the time for which playback stalled after it had begun;
         `switches`, per player and minute.
 
     Raises
@@ -191,8 +191,9 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `chunks` (number that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s`
-        (time at which playback began, null if it did not), `stalls` (chunks that arrived too late), `stall_s`.
+        Columns `flow`, `chunks` (number that arrived), `bitrate_bps` (their mean bitrate), `switches`,
+        `first_picture_s` (time at which playback began, null if it did not), `stalls` (chunks that arrived too late),
+        `stall_s`.
     """
     import polars as pl
 
@@ -212,7 +213,7 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean(values: Matrix) -> float:
-    """Return the mean of the values that are numbers."""
+    """Return the mean of those values that are numbers."""
     import numpy as np
 
     there = values[~np.isnan(values)]

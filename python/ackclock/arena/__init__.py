@@ -37,7 +37,7 @@ _OF_TRAINING = frozenset({"TaskEnv", "paths", "steered"})
 
 
 def __getattr__(name: str) -> Any:
-    """Load names at first use (PEP 562): the processes of own code need none of them."""
+    """Load names on first use (PEP 562), because processes for user code need none of them."""
     if name not in __all__:
         raise AttributeError(f"module 'ackclock.arena' has no attribute {name!r}")
     from importlib import import_module

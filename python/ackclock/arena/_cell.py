@@ -1,14 +1,14 @@
-"""Process for own code in the arena: it is fenced, loads one controller, is sealed (`_seal`), and then makes tasks
-until there are none.
+"""Process for user code in the arena: it is fenced, loads one controller, is sealed (`_seal`), then runs tasks to the
+end.
 
 A controller in C or Rust is compiled before the fence is put up, without being run. Afterwards only files that it
 declared, or that it read when it was inspected, can be read, so the judge's command line (with its salt) and folder
 are out of reach.
 
 The judge shares this process with code that may try to forge its own report, so some abilities of Python are removed.
-Every function called after loading was bound before, in the closure of a thread that no object refers to; a function
-that own code has replaced is therefore never called. An audit hook refuses access to frames and foreign objects, and
-during loading the creation of processes. Compiled code and `ctypes` still share the process's memory.
+Every function called after loading was bound beforehand, in the closure of a thread that no object refers to; a
+function that user code has replaced is therefore never called. An audit hook refuses access to frames and foreign
+objects, and during loading the creation of processes. Compiled code and `ctypes` still share the process's memory.
 
 References: PEP 578 (audit hooks); https://docs.python.org/3/library/audit_events.html.
 """
@@ -38,12 +38,12 @@ from ackclock.errors import AckclockError, UnavailableError
 from ackclock.own import OwnClass
 
 MEMORY = 2**30
-"""Memory that own code and its runs may use beyond the process's memory at the time of sealing, bytes."""
+"""Memory that user code and its runs may use in addition to what the process uses when it is sealed, bytes."""
 
 ALWAYS = (
     "gc.get_objects", "gc.get_referents", "gc.get_referrers", "sys._current_exceptions", "sys._current_frames", "sys.addaudithook", "sys.setprofile", "sys.settrace",
 )  # fmt: skip
-"""Audit events that are refused once own code is loaded, because they give access to foreign objects."""
+"""Audit events that are refused once user code is loaded, because they give access to foreign objects."""
 
 PROCESSES = (
     "os.exec",
@@ -55,7 +55,7 @@ PROCESSES = (
     "pty.spawn",
     "subprocess.Popen",
 )
-"""Calls that are also refused in Python because they create processes without a seal. A controller that is compiled
+"""Calls that are also refused in Python, because they create unsealed processes. A controller that is compiled
 here needs a compiler and is exempt.
 """
 
@@ -63,8 +63,8 @@ LATER = ("sys._getframe",)
 """Calls that are refused in runs but not during imports, when many modules inspect their importer."""
 
 FRAMES = ("ag_frame", "cr_frame", "gi_frame", "tb_frame")
-"""Attributes that lead to frames, refused from the beginning: the frame of a generator that was stored during loading
-would lead to the judge's frames during a run.
+"""Attributes that lead to frames, refused from the start: the frame of a generator stored during loading would lead to
+the judge's frames during a run.
 """
 
 RESUMED = 0x20 | 0x80 | 0x200
@@ -74,10 +74,10 @@ COPIES = 4
 """Number of copies of a Python module when runs are repeated, so that connections share no module variables."""
 
 REACHED: dict[str, Callable[..., Any]] = {}
-"""Functions called by runs if the guard "reach" is off; own code can replace them."""
+"""Functions that runs call if the guard "reach" is off; user code can then replace them."""
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc", "/dev/null", "/dev/urandom")
-"""Folders of the system's libraries and their data files."""
+"""Folders that contain the system's libraries and their data files."""
 
 OF_OTHERS = frozenset({"proc", "sys", "dev", "run"})
 """Folders that describe other processes."""
@@ -86,8 +86,8 @@ THREADS = "own code: found {} of its threads after it was loaded; allowed: none"
 
 
 def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: str, place: str) -> None:
-    """Load own code, seal the process, and make tasks until there are none."""
-    sys.argv[:], sys.orig_argv[:] = [""], [""]  # hides the purpose of this process
+    """Load the user code, seal the process, and run tasks until there are none left."""
+    sys.argv[:], sys.orig_argv[:] = [""], [""]  # hides what this process is for
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _seal.end_with_parent()  # a thread that watches the parent would have to sleep, which the filter refuses
     if int(page) >= 0:
@@ -95,7 +95,7 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
     _other_load(bool(int(again)))
     given, back = int(tasks), int(answers)
     try:
-        owned, read = pickle.loads(_heard(given) or b"")  # from the trusted parent, before own code is loaded
+        owned, read = pickle.loads(_heard(given) or b"")  # from the trusted parent, before user code is loaded
         apart = bool(int(again)) and "apart" in guards
         if int(looks):
             _written(back, json.dumps(_looked(owned[0], Path(place), guards)).encode())
@@ -118,14 +118,14 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
             box.append(str(error))
         ready.release()
         never.acquire()
-    except BaseException:  # own code may have changed anything in this process; a traceback would be no valid answer
+    except BaseException:  # user code may have changed anything in this process; a traceback is no answer
         os._exit(1)
 
 
 def _fenced(
     owned: Sequence[OwnClass], read: Sequence[str], place: Path, *, fenced: bool, apart: bool
 ) -> AckclockError | None:
-    """Compile own code and put up the fence; returns the error of a file that cannot be compiled."""
+    """Compile the user code and put up the fence; returns the error if a file cannot be compiled."""
     from ackclock._files import give_leave
 
     give_leave()
@@ -151,7 +151,7 @@ def _installed() -> list[str]:
 def _worker(
     given: int, back: int, guards: str, box: list[Any], ready: Any, bounded: Callable[[], None], *, compiled: bool
 ) -> Callable[[], None]:
-    """Return the function that makes tasks once own code is sealed. Everything that it calls is bound in it."""
+    """Return the function that runs tasks once the user code is sealed. Everything that it calls is bound in it."""
     run, opened, packed, length = _engine.run_each, marshal.loads, struct.pack, struct.unpack
     read, write, ended, clock, threads = os.read, os.write, os._exit, time.thread_time, _thread._count
     base64, quoted, number, text_of = binascii.b2a_base64, json.encoder.encode_basestring_ascii, float.__repr__, str
@@ -276,7 +276,7 @@ def _looked(one: OwnClass, place: Path, guards: str) -> dict[str, Any]:
         give_leave()
         one.prepare(place, apart=one.name.endswith(".rs") and "apart" in guards)
         if "fence" in guards and _seal.can():
-            # files read here are recorded, and may be read again in runs
+            # files read here are recorded, and runs may read them again
             anywhere = [entry.path for entry in os.scandir("/") if entry.name not in OF_OTHERS]
             _seal.fence([*anywhere, place], compiled=one.is_compiled)
         check(one.load(), closed_loop=False)
@@ -287,7 +287,7 @@ def _looked(one: OwnClass, place: Path, guards: str) -> dict[str, Any]:
 
 
 def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
-    """Load the code and create one instance, so that imports in the constructor are included."""
+    """Load the code and create one instance, so that imports made in the constructor are included."""
     from ackclock._files import give_leave
 
     give_leave()
@@ -303,7 +303,7 @@ def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
 
 
 def _heard(given: int) -> bytes | None:
-    """Return the next message of the parent; None at the end."""
+    """Return the parent's next message; None at the end."""
     text = b""
     size = 8
     while len(text) < size:
@@ -331,7 +331,7 @@ def _other_load(again: bool) -> None:
 
 
 def _bound() -> Callable[[], None]:
-    """Return a function that limits memory to the present size plus `MEMORY`."""
+    """Return a function that limits memory to its current size plus `MEMORY`."""
     read, limited, sets, what, page, wrong, whole = (
         os.pread, resource.getrlimit, resource.setrlimit, resource.RLIMIT_DATA, os.sysconf("SC_PAGE_SIZE"), (OSError, ValueError, IndexError), int,
     )  # fmt: skip

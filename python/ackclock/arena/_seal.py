@@ -1,15 +1,15 @@
-"""Two kernel barriers around own code, the second tighter than the first.
+"""Two kernel barriers around user code, the second tighter than the first.
 
-The fence is put up before own code is loaded: no new process, program, socket or signal handler, no writing of files,
+The fence is put up before user code is loaded: no new process, program, socket or signal handler, no writing of files,
 and reading only of listed files (Landlock, if the kernel has it). /proc, which describes other processes, is not
 among them. Threads and memory remain available.
 
-The filter (seccomp of Linux) is installed around loaded code: memory, the two pipes of its process, CPU time, sleep
+The filter (Linux seccomp) is installed around loaded code: memory, the two pipes of its process, CPU time, sleep
 and exit remain available. Opening files, and reading or writing elsewhere, fails with EPERM. Any other call kills the
-process (SIGSYS), and the run has failed.
+process (SIGSYS), and the run counts as failed.
 
-The kernel cannot take clocks away from native code: where the clock page is mapped into the process, reading it needs
-no system call. Each scored run is therefore made twice.
+The kernel cannot take clocks away from native code: the clock page is mapped into the process, and reading it needs no
+system call. Each scored run is therefore made twice.
 
 Sources: Linux Documentation/userspace-api/seccomp_filter.rst and landlock.rst; system call numbers:
 arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
@@ -38,7 +38,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _FILTER, _TSYNC = 1, 1
 _PROT_EXEC = 4
 _CPU_CLOCKS = (2, 3)
-"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, by which the engine limits a run. Another process's clock has
+"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, with which the engine limits a run. Another process's clock has
 a different number, and neither gives the time of day.
 """
 
@@ -48,8 +48,8 @@ _OF_A_THREAD = 0x8000_0000
 _X86_64 = {
     "arch": 0xC000_003E, "seccomp": 317, "read": 0, "write": 1, "mmap": 9, "mprotect": 10, "clock_gettime": 228,
     # munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn, sched_yield, mremap, madvise, getpid, exit, getrusage, sigaltstack, gettid,
-    # futex, restart_syscall, exit_group, rseq; nanosleep, clock_nanosleep, tgkill: for the thread in each C module
-    # that stops an endless hook; set_robust_list: for a thread that starts while the filter is installed
+    # futex, restart_syscall, exit_group, rseq; nanosleep, clock_nanosleep, tgkill: for the thread in each C module that
+    # stops a hook stuck in an endless loop; set_robust_list: for a thread that starts while the filter is installed
     "free": (11, 12, 13, 14, 15, 24, 25, 28, 39, 60, 98, 131, 186, 202, 219, 231, 334, 35, 230, 234, 273),
     # open, stat, fstat, lstat, lseek, ioctl, pread64, pwrite64, readv, writev, access, getcwd, readlink, getdents64, openat, newfstatat,
     # readlinkat, faccessat, statx, faccessat2; sched_getaffinity: for the C library's allocator, in a new thread
@@ -116,7 +116,7 @@ def can() -> bool:
 
 @cache
 def missing() -> str:
-    """Return a text about the barrier that this machine lacks; empty if it has both."""
+    """Describe the barrier that this machine lacks; empty if it has both."""
     if not can():
         return "without a filter of system calls, which this machine does not have: own code could do anything"
     if ctypes.CDLL(None).syscall(_LANDLOCK, None, 0, 1) <= 0:  # queries the version
@@ -134,9 +134,9 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), co
     folders
         Folders whose entries may be listed but not read.
     compiled
-        Whether the code is C or Rust. Such code may install signal handlers, but is killed when it requests a process
-        or a program, which no module needs. In Python a signal handler would receive a frame, so none is ever called;
-        Python libraries request programs, and continue when they are refused.
+        Whether the code is C or Rust. Such code may install signal handlers, but is killed if it tries to start a
+        process or a program, which no module needs. In Python a signal handler would receive a frame, so none is ever
+        called; Python libraries try to start programs, and continue if that fails.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[
 
 
 def _loading(*, compiled: bool) -> bytes:
-    """Build the filter of the fence, which allows every call that it does not name."""
+    """Build the filter of the fence, which allows every call that is not listed."""
     known = _LOADING[platform.machine()]
     lines: list[tuple[int, int, int, int]] = []
 
@@ -186,7 +186,7 @@ def _loading(*, compiled: bool) -> bytes:
         lines.append((code, so, other, value))
 
     def if_bits(call: int, at: int, bits: int, so: int, otherwise: int) -> None:
-        """Add the results of a call for an argument with any of these bits, and for one without."""
+        """Add the results of a call for an argument with any of these bits set, and for one with none."""
         add(_EQUAL, call, 0, 4)
         add(_LOAD, _ARGUMENTS + 8 * at)
         add(_ANY, bits, 0, 1)
@@ -222,7 +222,7 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
     Parameters
     ----------
     reads, writes
-        Permitted files: the pipe with tasks, and the one for answers.
+        Permitted files: the pipe for tasks, and the one for answers.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def _program(known: dict[str, object], reads: int, writes: int) -> bytes:
         add(_RETURN, _ALLOW)
 
     def unless(call: str, at: int, bits: int) -> None:
-        """Allow a call only if the argument has none of these bits."""
+        """Allow a call only if the argument has none of these bits set."""
         add(_EQUAL, int(known[call]), 0, 4)  # type: ignore[call-overload]
         add(_LOAD, argument(at))
         add(_ANY, bits, 0, 1)

@@ -1,9 +1,8 @@
-"""Makes runs with own code in processes that each load one controller, are sealed, and then make tasks until they are
-stopped (`_cell`).
+"""Runs user code in processes that each load one controller, are sealed, and run tasks until stopped (`_cell`).
 
-Three rules are stricter than those of all commands (`_wall`, `sweep.apart`). A process holds the code of a single
-entry. Answers are text and numbers, and no objects whose decoding could execute code. Memory is limited to its size
-after loading plus a fixed amount.
+Three rules are stricter than in other commands (`_wall`, `sweep.apart`). A process loads the code of a single entry.
+Answers are text and numbers, not objects whose decoding could execute code. Memory is limited to its size after loading
+plus a fixed amount.
 """
 
 from __future__ import annotations
@@ -44,32 +43,31 @@ MOST = 3
 GUARDS = "seal memory reach fence apart"
 
 WALL_S = 120.0
-"""Maximum wall-clock time of a run, s: own code may sleep, which takes no CPU time."""
+"""Maximum wall-clock time of a run, s, because user code may sleep, which takes no CPU time."""
 
 WHOLE_S = 1e9
-"""Budget that marks a task of a search, which needs all of its runs: if one ends the process, all have failed."""
+"""Budget that marks a search task, which needs all of its runs: if one ends the process, all of them have failed."""
 
 FORGED = "own code: found an answer that no run gives"
 
 GIVEN_UP = 8
-"""Number of successive processes ended by the same own code after which its further runs are not started."""
+"""Number of successive processes ended by the same user code after which no more of its runs are started."""
 
 _here = threading.local()
 """Processes of each thread."""
 _deaths: dict[str, int] = {}
-"""Own code and kind of run -> number of processes that it has ended since its last successful run."""
+"""User code and kind of run -> number of processes that it has ended since its last successful run."""
 
 
 class Sealed(Threads):
-    """Threads of this process, each with its own sealed processes for own code.
+    """Threads of this process, each with its own sealed processes for user code.
 
     Parameters
     ----------
     jobs
         Number of threads.
     again
-        Whether to make the runs under a different load: one per task, in processes of lowest priority that share one
-        CPU.
+        Whether to make the runs under a different load: one per task, in lowest-priority processes that share one CPU.
     guards
         Active guards: "fence" (barrier during loading), "seal" (filter during runs), "memory" (its limit), "reach"
         (objects that Python code may access), and "apart" (in repeated runs connections share no variables). Tests
@@ -147,7 +145,7 @@ def _process(which: str, owned: Sequence[OwnClass], kept: set[_Process], *, agai
 
 
 class _Process:
-    """A process that makes the tasks of one controller."""
+    """A process that runs the tasks of one controller."""
 
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
@@ -175,7 +173,7 @@ class _Process:
         )
 
     def make(self, task: Task) -> tuple[Done | None, str]:
-        """Return the outcome of a task, or the reason for not having one."""
+        """Return the outcome of a task, or the reason why there is none."""
         token = secrets.token_hex(16)
         tables = [(name, None if columns is None else tuple(columns)) for name, columns in task.tables]
         what = (token, task.texts, task.runs, task.metrics, tables, task.budget_s, task.memory, task.limit_s)
@@ -183,7 +181,7 @@ class _Process:
         try:
             said, why = self.hear(WALL_S * len(task.runs))
         except InputError as error:
-            # runs of code that passed the inspection but fails to load here have failed; other runs continue
+            # if code passed the inspection but fails to load here, its runs have failed; other runs continue
             return _failed(len(task.runs), str(error)), ""
         if said is None:
             return None, why
@@ -196,7 +194,7 @@ class _Process:
         return _read(said, len(task.runs)), ""
 
     def hear(self, most_s: float = 600.0) -> tuple[Mapping[str, Any] | None, str]:
-        """Return the next answer, or the reason for not having one."""
+        """Return the next answer, or the reason why there is none."""
         said = b""
         until = time.monotonic() + most_s
         while True:
@@ -231,7 +229,7 @@ class _Process:
         return said
 
     def kill(self) -> None:
-        """Kill the process while its thread waits, which then notices."""
+        """Kill the process while its thread is waiting for it; the thread then notices."""
         self._process.kill()
 
     def end(self) -> None:
@@ -245,7 +243,7 @@ class _Process:
 
 
 def _answer(text: bytes) -> Mapping[str, Any]:
-    """Check an answer before use, because own code may have forged it."""
+    """Check an answer before use, because user code may have forged it."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -280,12 +278,12 @@ def _read(said: Mapping[str, Any], most: int) -> Done:
 
 
 def look(one: OwnClass, *, guards: str = GUARDS) -> None:
-    """Find out, in another process, which files own code reads. The judging process never runs any own code.
+    """Find out, in another process, which files the user code reads. The judging process itself never runs user code.
 
     Raises
     ------
     InputError, UnavailableError
-        If own code cannot be loaded, or is not a valid controller.
+        If user code cannot be loaded, or is not a valid controller.
     """
     child = _Process([one], looks=True, guards=guards)
     try:

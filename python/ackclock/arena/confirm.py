@@ -24,18 +24,18 @@ __all__ = ["Verdict", "ask"]
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The kernel's results of one entry.
+    """One entry's results on the kernel.
 
     Parameters
     ----------
     rows
-        The simulator's rows of the draws that the kernel could run.
+        The simulator's rows for the draws that the kernel could run.
     terms
         Terms of the kernel's run, by draw.
     scores
         Score of the kernel's run, 0 to 1, by draw.
     why
-        Feature that the kernel lacks, by draw; under "" the reason why it cannot run the entry.
+        Feature that the kernel lacks, by draw; the key "" has the reason why it cannot run the entry at all.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def left(self) -> float | None:
-        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if no family asks."""
+        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if not measured."""
         values = [told["others"] for told in self.terms.values() if "others" in told]
         return sum(values) / len(values) if values else None
 
@@ -80,12 +80,12 @@ def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -
     table
         Table with entries and draws.
     tell
-        Called with the current step and the share done.
+        Called with the current step and the fraction done.
 
     Returns
     -------
     dict
-        Verdict by name of the entry.
+        Verdict, by entry name.
 
     Raises
     ------

@@ -29,7 +29,7 @@ SHOWN = 10
 
 
 def write(table: Table, folder: Path) -> Path:
-    """Write everything in the folder except its store.
+    """Write everything in the folder except the store.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def place(standing: Standing, row: Row) -> str:
 
 
 def command(table: Table) -> str:
-    """Return the command that makes the same table again."""
+    """Return the command that reproduces the table."""
     from ackclock.own import short
 
     entries = " ".join(f"--entry {short(e.controller)}" for e in table.plan.entries)
@@ -179,7 +179,7 @@ def number(value: float | None, digits: int = 1) -> str:
 
 
 def cells(standing: Standing) -> list[str]:
-    """Return a row of the table: rank, entry, score, interval, ahead of the next, worst, left to CUBIC, remark."""
+    """Return a table row: rank, entry, score, interval, lead over the next, worst case, left to CUBIC, remark."""
     score = standing.score
     between = "–" if score is None or not math.isfinite(score.low) else f"{score.low:.1f} to {score.high:.1f}"
     return [
@@ -209,7 +209,7 @@ OF_KERNEL = (
 
 
 def kernel_cells(table: Table) -> list[list[str]]:
-    """Return the rows of the kernel's verdicts, in the order of the table."""
+    """Return the rows of the kernel's scores, in table order."""
     rows = []
     for standing in table.standings:
         found = table.verdicts.get(standing.entry.name)
@@ -253,7 +253,7 @@ def page(table: Table) -> report.Page:
 
 
 def _more(task: Task) -> str:
-    """Return, in words, the families that are drawn more often than others."""
+    """Return, in words, which families are drawn more often than others."""
     found = [f"{family.id} {family.times} times as many" for family in task.families if family.times > 1]
     return f" ({', '.join(found)})" if found else ""
 
@@ -270,7 +270,7 @@ def _of_kernel(table: Table) -> report.Table:
 
 
 def rules(task: Task) -> list[str]:
-    """Return the scoring rules, in sentences from which a reader can recompute a score."""
+    """Return the scoring rules, in sentences from which a score can be recomputed."""
     weights = ", ".join(f"{term} {weight:g}" for term, weight in task.weights.items())
     used = [term for term in TERMS if any(term in family.counts for family in task.families)]
     return [
@@ -340,7 +340,7 @@ def _extremes(standing: Standing) -> tuple[report.Block, ...]:
 
 
 def _lab(entry: Entry, rows: Sequence[Row]) -> str:
-    """Return links to the lab, folded. Own code cannot be part of a link, so CUBIC replaces it on the same path."""
+    """Return links to the lab, folded. User code cannot be part of a link, so CUBIC replaces it on the same path."""
     controller, options = (
         (REFERENCE, {})
         if entry.is_own or entry.controller.startswith("quinn:")
@@ -355,7 +355,7 @@ def _lab(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def pareto(table: Table) -> Figure:
-    """Draw each entry's gain against its cost; entries on the line are beaten by none in both."""
+    """Draw each entry's gain against its cost; no other entry beats those on the line in both."""
     import polars as pl
 
     task = table.plan.task

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 YARDSTICK = "reno"
-"""Entries of every table: harm is measured against what CUBIC leaves to others, and an entry below Reno has not won."""
+"""Entries in every table: harm is relative to what CUBIC leaves to others, and an entry below Reno has not won."""
 
 LIMIT_S = 60.0
-"""Maximum CPU time of a run, s; a run that needs more has failed."""
+"""Maximum CPU time of a run, s; a run that needs more counts as failed."""
 
 MEMORY = 2**30
 """Maximum memory of a run, bytes."""
@@ -41,7 +41,7 @@ MEMORY = 2**30
 UNSURE = ": it looks at a clock, at other runs, or at what is not of the run"
 
 WARM_UP = "1500 ms"
-"""Warm-up that is left out of the score if the trap "start" is off."""
+"""Warm-up excluded from the score if the trap "start" is off."""
 
 TRAPS = (
     "held-out",
@@ -59,17 +59,17 @@ TRAPS = (
     "delay",
     "loss",
 )
-"""Traps for cheating entries. Tests switch one off to show that it is the one that stops a cheat."""
+"""Traps for cheating entries. Tests switch one off to show that it is what stops a particular cheat."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A controller that takes part.
+    """A participating controller.
 
     Parameters
     ----------
     controller
-        Name of the controller, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` with an absolute path.
+        Controller name, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` with an absolute path.
     options
         `congestion_control_options`.
     """
@@ -104,7 +104,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of a play.
+    """Settings of a contest.
 
     Parameters
     ----------
@@ -132,25 +132,25 @@ class Plan:
 
     @property
     def everyone(self) -> list[Entry]:
-        """Return the entries with CUBIC and Reno, each once."""
+        """Return the entries plus CUBIC and Reno, without duplicates."""
         found = [*self.entries, Entry(controller=REFERENCE), Entry(controller=YARDSTICK)]
         return [entry for i, entry in enumerate(found) if entry not in found[:i]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Result of an entry on a draw.
+    """An entry's result on a draw.
 
     Parameters
     ----------
     draw
         The draw.
     terms, score
-        Terms that count there, and the resulting score.
+        Terms that count on that draw, and the resulting score.
     digest
         Digest of the run, or of the worst run of a search; empty if it failed.
     failed
-        Reason of the failure.
+        Reason for the failure.
     words
         Scenario in a few words.
     """
@@ -180,13 +180,15 @@ class Standing:
     worst
         Mean of the lowest tenth of its draws, 0 to 100.
     left
-        Goodput that it leaves to CUBIC beside it, relative to what another CUBIC leaves; None: not part of the task.
+        Goodput that it leaves to a CUBIC flow beside it, relative to what another CUBIC flow leaves; None: not part of
+        the task.
     why
-        Reason for having no score or rank; empty if it has both.
+        Reason why it has no score or rank; empty if it has both.
     starves
         Whether it leaves others less than the task allows.
     is_open
-        Whether that is not known: the interval of `left` contains what the task allows. False where draws are so few that nothing is said.
+        Whether that is undecided, because the interval of `left` contains the task's limit. False if there are too few
+        draws to say anything.
     rank, known
         Rank from 1, and probability of being ahead of the next one.
     """
@@ -213,7 +215,7 @@ class Standing:
         return "may starve others" if self.is_open else ""
 
     def left_by_family(self) -> dict[str, list[float]]:
-        """Family -> share left to others in each draw."""
+        """Family -> share left to others on each draw."""
         found: dict[str, list[float]] = {}
         for row in self.rows:
             if "others" in row.terms:
@@ -221,21 +223,21 @@ class Standing:
         return found
 
     def mean(self, term: str) -> float | None:
-        """Mean of a term over the draws in which it counts."""
+        """Mean of a term over the draws for which it counts."""
         found = [row.terms[term] for row in self.rows if term in row.terms]
         return sum(found) / len(found) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Outcome of a play.
+    """Outcome of a contest.
 
     Parameters
     ----------
     plan
-        Plan of the play.
+        Plan of the contest.
     standings
-        Standings, the best first; those without a rank last.
+        Standings, best first; those without a rank come last.
     ahead
         Probability that entry i is ahead of entry j, among those with a rank, in their order.
     runs, seconds, cpu_s
@@ -259,7 +261,7 @@ class Table:
 
     @property
     def known(self) -> tuple[int, int]:
-        """Number of pairs whose order is known, and of all pairs."""
+        """Number of pairs whose order is known, and number of all pairs."""
         n = len(self.ahead)
         pairs = [self.ahead[i][j] for i in range(n) for j in range(i + 1, n)]
         return sum(max(p, 1 - p) >= rank.KNOWN for p in pairs), len(pairs)
@@ -282,17 +284,17 @@ def play(
     Parameters
     ----------
     plan
-        Plan to play.
+        Plan of the contest.
     folder
         Folder of the runs.
     jobs
         Threads.
     tell
-        Called with the activity and its share done.
+        Called with the activity and the fraction of it done.
     stop
-        Event that ends the play early.
+        Event that ends the contest early.
     others
-        Runs of references in searches, by draw and seed, which several plays share.
+        Reference runs in searches, by draw and seed, shared by several contests.
 
     Raises
     ------
@@ -454,7 +456,7 @@ class _Game:
         cells = [Cell(scenario=self._cells[n][2], keys={}, seeds=[self._cells[n][1].seed]) for n in order]
         name = f"arena-{what}"
         recipe = Recipe(metrics=(), tables=tables)
-        # repeated runs have another name in the store, so that they are really made
+        # repeated runs have a different name in the store, so that they are actually made
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
             engine=f"{engine_identity()}/again" if again else None, unmixed=True,
@@ -499,8 +501,8 @@ class _Game:
         from ackclock import attack
 
         found: list[tuple[int, Draw, Row, Any]] = []
-        # The seed of a search depends on the draw and not on the entry, so all entries meet the same environments and
-        # share the runs of references. Built-in entries come first, so that no reference runs beside own code.
+        # The seed of a search depends on the draw and not on the entry, so all entries face the same environments and
+        # share the reference runs. Built-in entries come first, so that no reference runs beside user code.
         searches = [
             (i, draw) for i in range(len(self.everyone)) for draw in self.draws if not draw.keys and not self.lacks[i]
         ]
@@ -575,7 +577,7 @@ def _attack(entry: Entry, draw: Draw) -> Any:
 
 
 def _zero(draw: Draw, why: str) -> Row:
-    """Score of a run without an answer: as if nothing had been delivered."""
+    """Score of a run without a result, as if nothing had been delivered."""
     from ackclock.arena.task import described
 
     return Row(

@@ -1,12 +1,11 @@
-"""Ranks and their certainty: draws are resampled with replacement within their families, in the same way for all
-entries.
+"""Ranks and their certainty: draws are resampled with replacement within their families, identically for all entries.
 
 The score of an entry is the mean of its family means. Its interval is Student's, over draws, family by family. The
-probability that one entry is ahead of another is the share of resamples in which it is (paired, because both entries
-meet the same draws).
+probability that one entry is ahead of another is the fraction of resamples in which it is (paired, because both entries
+face the same draws).
 
 Whether an entry starves others is also an estimate: the share that it leaves to them lies between 0 and 1, often near
-both ends, and a few draws may miss one end by chance. Its bounds assume nothing but this range: draws get random
+both ends, and a few draws may miss one end by chance. Its bounds assume nothing beyond this range: draws get random
 weights, together with an additional draw that is 0 for the lower bound and 1 for the upper one (`bounds`). The
 probability of an order is computed with the first entry at its lower bound and the second at its upper bound. If the
 opposite bounds reverse the order, it is undetermined and counts as one half.
@@ -37,7 +36,7 @@ FEW = 5
 """Number of draws of a family below which no order is reported."""
 
 WORST = 0.1
-"""Share of the lowest draws whose mean is the worst case."""
+"""Fraction of draws, the lowest ones, whose mean is the worst case."""
 
 LEVEL = 0.95
 """Confidence level of intervals."""
@@ -171,14 +170,14 @@ def share(values: Sequence[float]) -> Estimate:
 def ahead(
     entries: Sequence[Scores], *, left: Sequence[Scores] = (), starves: float = 0.0, seed: int = 1
 ) -> NDArray[Any]:
-    """Return the probability that each entry is ahead of each other, shape (n, n); 1/2 if equal or undetermined.
+    """Return the probability that each entry is ahead of each other one, shape (n, n); 1/2 if equal or undetermined.
 
     Parameters
     ----------
     entries
         Scores of each entry, on the same draws.
     left
-        Share that each entry leaves to others, on the draws in which that term counts; empty if no entry can starve
+        Share that each entry leaves to others, on the draws for which that term counts; empty if no entry can starve
         another.
     starves
         Mean share below which an entry ranks behind all entries that leave more, whatever its score.
@@ -221,8 +220,8 @@ def ahead(
 
 
 def _share_ahead(of: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
-    """Share of the resamples in which each entry is above each other, shape (n, n). A tolerance absorbs rounding:
-    sums of the same numbers in another order differ in their last bits.
+    """Fraction of resamples in which each entry is above each other one, shape (n, n). A tolerance absorbs rounding:
+    sums of the same numbers in a different order differ in their last bits.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
 """Computes the score of a run from its tables, 0 to 1: the weighted geometric mean of the terms that count in its
 family.
 
-With a geometric mean no entry can compensate for a term that it sacrifices completely: an entry that delivers nothing
+With a geometric mean, an entry cannot make up for a term that it sacrifices completely: an entry that delivers nothing
 gains nothing from a short queue.
 """
 
@@ -26,7 +26,7 @@ KEPT: tuple[tuple[str, tuple[str, ...] | None], ...] = (
     ("goodput", ("t_s", "flow", "goodput_bps")),
     ("transactions", ("arrival_s", "bytes", "total_s", "done")),
 )
-"""Tables of each run, with their columns."""
+"""Tables kept of each run, with their columns."""
 
 PATIENCE = 10.0
 """Multiple of a response's minimum duration: an unfinished response that arrived longer ago than this before the end
@@ -40,7 +40,7 @@ def frames(run: Run) -> dict[str, pl.DataFrame]:
 
 
 def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = frozenset()) -> float:
-    """Return the score of a scenario from its terms. `off` holds the disabled traps; with "geometric" among them the
+    """Return the score of a scenario from its terms. `off` lists the disabled traps; with "geometric" among them the
     mean is arithmetic.
 
     Examples

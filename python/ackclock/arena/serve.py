@@ -27,7 +27,7 @@ OF_TEXT = frozenset({"language", "text", "class", "options"})
 LANGUAGES = {"c": "mine.c", "python": "mine.py", "rust": "mine.rs"}
 
 HOPELESS = 0.8
-"""Share of the score to beat below which an entry stops after the quick tier, whose one draw of each family has no interval."""
+"""Fraction of the score to beat below which an entry stops after the quick tier (too few draws for an interval)."""
 
 UNLIKELY = 0.05
 """Probability of being ahead below which an entry stops after the medium tier."""
@@ -39,7 +39,7 @@ class Server:
     Parameters
     ----------
     folder
-        Folder of runs and entries.
+        Folder for runs and entries.
     salt
         Word that determines the draws.
     jobs
@@ -54,13 +54,13 @@ class Server:
         self._others: dict[str, dict[str, Others]] = {}
 
     def answer(self, line: str) -> dict[str, Any]:
-        """Return the answer to a line; errors are answers as well.
+        """Return the answer to a line; errors are answers too.
 
         Parameters
         ----------
         line
             JSON with `task`, `entry` (`{"controller": NAME, "options": {...}}` or `{"language": "c", "text": ...}`,
-            of Python with `class`), `tier` (quick), `beat` (the controller to be beaten; reno) and `id`, which is
+            of Python with `class`), `tier` (quick), `beat` (the controller to beat; reno) and `id`, which is
             returned in the answer.
         """
         given: Any = None
@@ -163,7 +163,7 @@ class Server:
 
 
 def _told(table: Table, entry: Entry, beat: Entry) -> tuple[dict[str, Any], str]:
-    """Return reasons for which an entry need not continue; empty if it should."""
+    """Return the reasons why an entry need not continue; empty if it should."""
     mine, other, usual = (
         next(s for s in table.standings if s.entry == one) for one in (entry, beat, Entry(controller=YARDSTICK))
     )

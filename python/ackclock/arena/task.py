@@ -1,8 +1,8 @@
 """A task: families of scenarios with ranges to draw from, and the terms that count in each with their weights.
 
 A value `{ from = A, to = B }` is drawn log-uniformly, `{ one_of = [...] }` is one of the listed values, and
-`"@a.dotted.key"` refers to the value drawn for that key. The controller `@` is the entry. Everything else is a
-scenario as `ackclock run` reads it.
+`"@a.dotted.key"` refers to the value drawn for that key. The controller `@` is the entry. Everything else is a scenario
+in the form that `ackclock run` reads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TERMS: Mapping[str, str] = {
     "speed": "least possible time of a response by its time, the mean of all; one that was not finished counts 0",
     "worst": "1 less the regret in the worst environment that a search found",
 }
-"""Possible terms; each is between 0 and 1, and larger is better."""
+"""Possible terms; each is between 0 and 1, larger being better."""
 
 TIERS = ("quick", "medium", "full")
 PUBLIC = "public"
@@ -53,7 +53,7 @@ ATTACK = {"budget", "objective", "evaluations"}
 
 _AMOUNT = re.compile(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*(.*?)\s*")
 _DIGITS = 3
-"""Significant digits of drawn values, so that files are short and exact."""
+"""Number of significant digits of drawn values, which keeps files short and exact."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Family:
     recovery
         Window in seconds, if `recovery` counts.
     times
-        Number of draws for each draw of a family without this key. The weight of the family is not affected.
+        Multiple of the number of draws of a family without this key. The family's weight is not affected.
     """
 
     id: str
@@ -98,7 +98,7 @@ class Task:
     weights
         Weights of the terms.
     delay_s, loss
-        Values that halve the terms of these names.
+        Values at which the terms with these names are halved.
     starves
         Share of what CUBIC leaves to others below which an entry starves them, and ranks behind all entries that do
         not.
@@ -121,7 +121,7 @@ class Task:
 
     @property
     def digest(self) -> str:
-        """Hash of the file."""
+        """Hash of the task file."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
     def family(self, id_: str) -> Family:
@@ -156,7 +156,7 @@ class Draw:
         return f"{self.family.id}-{self.number}"
 
     def scenario(self, controller: str, options: Mapping[str, Any]) -> Scenario:
-        """Return the scenario with a controller in the entry's place."""
+        """Return the scenario with this controller in place of the entry."""
         from ackclock.scenario import Scenario
 
         return Scenario.from_dict(filled(self.keys, controller, options))
@@ -173,7 +173,7 @@ class Draw:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of the flow groups of the entry, and of the others."""
+        """Numbers of the entry's flow groups, and of the others."""
         flows = self.keys["flows"]
         mine = tuple(i for i, group in enumerate(flows) if group["congestion_control"] == PLACE)
         return mine, tuple(i for i in range(len(flows)) if i not in mine)
@@ -191,7 +191,7 @@ def load(name: str) -> Task:
     Raises
     ------
     InputError
-        If the task does not exist, or the file is not a task.
+        If the task does not exist, or the file does not contain a task.
     """
     if name in built_in():
         return read(files("ackclock.arena").joinpath("tasks", f"{name}.toml").read_text("utf-8"), name)
@@ -248,13 +248,13 @@ def read(text: str, name: str) -> Task:
 
 
 def drawn(task: Task, salt: str, count: int) -> list[Draw]:
-    """Return scenarios of each family: `count`, or a multiple of it if the family says so. Another salt gives other
-    scenarios. A longer list begins with the shorter one.
+    """Return scenarios of each family: `count`, or a multiple of it if the family says so. A different salt gives
+    different scenarios. A longer list begins with the shorter one.
     """
     found = []
     for family in task.families:
         for number in range(1, count * family.times + 1):
-            # `random` is documented to give the same numbers for a text in every version
+            # `random` is documented to give the same numbers for a text seed in every version
             chance = random.Random(f"ackclock arena {task.digest} {family.id} {salt} {number}")
             seed = chance.randrange(1, 2**31)
             keys = _resolved(_drawn(family.scenario, chance)) if family.scenario else {}
@@ -358,7 +358,7 @@ def _family(name: str, entry: Any, weights: Mapping[str, Any]) -> Family:
 
 
 def _tried(task: Task) -> None:
-    """Refuse a task with a family that makes no valid scenario, before anything runs."""
+    """Refuse a task with a family that yields no valid scenario, before anything runs."""
     from ackclock.attack import Attack
     from ackclock.attack import load as budget
 

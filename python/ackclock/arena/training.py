@@ -1,8 +1,7 @@
-"""A task of the arena for agents: its scenarios as environments of `ackclock.gym`, and its score at the end of an
-episode.
+"""An arena task for agents: its scenarios as environments of `ackclock.gym`, and its score at the end of an episode.
 
 The reward of a step is the environment's. The score of an episode is computed by `ackclock.arena.score`, as in the
-table, so neither has a second definition.
+table, so both have a single definition.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ STEERED = ("bulk", "transfer", "throttled")
 
 
 def steered(task: Task) -> list[str]:
-    """Return families in which an agent can control the entry as one flow: no searches, no short responses, no
+    """Return the families in which an agent can control the entry as one flow: no searches, no short responses, no
     concurrent flows of the entry.
     """
     return [family.id for family in task.families if _is_steered(task, family)]
@@ -67,7 +66,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
     """The scenarios of a task, one per episode: `ackclock.gym.Env` in which the agent controls the entry's flow.
 
     The last `info` of an episode has `score`, from 0 to 1, and `terms`, as the arena computes them for a run; `info`
-    of `reset` has `draw`, the family and scenario in words. Draws depend on the seed of `reset`, and occur in no
+    of `reset` has `draw`, the family and scenario in words. Draws depend on the seed of `reset`, and never occur in a
     table.
 
     Parameters
@@ -114,7 +113,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         return observation, {**info, "draw": f"{self._draw.family.id}: {described(self._draw)}"}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Carry out the agent's decision; the last step of an episode reports its score."""
+        """Apply the agent's action; the last step of an episode reports its score."""
         observation, reward, terminated, truncated, info = self._env.step(action)
         if terminated or truncated:
             found = terms(self.task, self._draw, frames(info["run"]), self._reference())
@@ -129,7 +128,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         return Env(draw.scenario(REFERENCE, {}), group=draw.groups[0][0], **self._more)
 
     def _reference(self) -> Any:
-        """Return the tables of CUBIC's run, with which the results of other flows are compared."""
+        """Return the tables of CUBIC's run, to which the results of other flows are compared."""
         from ackclock._results.run import run
 
         if "others" not in self._draw.family.counts:

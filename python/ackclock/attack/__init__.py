@@ -1,5 +1,4 @@
-"""The worst case of a controller: a search within a budget for environments in which it gets much less than other
-controllers do.
+"""Searches for a controller's worst case: environments within a budget in which it gets much less than others do.
 
 | module | mechanism |
 |---|---|
@@ -8,7 +7,7 @@ controllers do.
 | `runs` | runs candidates in parallel, and stores their scores |
 | `journal` | the scores on disk, for one search at a time |
 | `search` | choice of candidates |
-| `shrink` | the simplest candidate that is as bad, and how many of its neighbours are |
+| `shrink` | the simplest candidate that is as bad, and how many of its neighbours are too |
 | `explain` | point at which target and reference diverge |
 | `attack` | all steps in order |
 | `files` | `worst.toml`, `attack.json`, `junit.xml` and the page |

@@ -46,7 +46,8 @@ class Attack:
     seed
         Seed of the search and of the runs.
     victim
-        Controller beside the target if the objective is "harm". The measure is its result beside another of its kind.
+        Controller that runs beside the target if the objective is "harm". Its result is measured against that beside
+        another flow of its kind.
     """
 
     target: str
@@ -82,7 +83,7 @@ class Attack:
 
     @property
     def wanted(self) -> Objective:
-        """Return the objective."""
+        """Look up the objective by its name."""
         return OBJECTIVES[self.objective]
 
     def identity(self) -> dict[str, Any]:
@@ -124,9 +125,9 @@ class Found:
     looked_at
         Number of candidates examined.
     history
-        Number of candidates and the best score, each time it rose.
+        Number of candidates and the best score, each time it improved.
     width
-        Share of neighbours of `worst` that keep four fifths of its score.
+        Fraction of neighbours of `worst` that keep four fifths of its score.
     runs
         Runner of the candidates, whose executor may be closed.
     """
@@ -142,12 +143,12 @@ class Found:
 
     @property
     def score(self) -> float:
-        """Score of the worst case as the search found it."""
+        """Score of the worst case as originally found by the search."""
         return self.scores[0].score
 
     @property
     def reference(self) -> int:
-        """Arm with the best achievable result."""
+        """Arm with the best result."""
         values, bytes_ = self.scores[1].values[1:], self.scores[1].delivered[1:]
         by = values if self.attack.objective in ("utilisation", "starvation", "harm") else bytes_
         return 1 + max(range(len(by)), key=lambda i: (by[i], -i))
@@ -170,9 +171,9 @@ def run(
     attack
         The attack.
     executor
-        Executor of the runs.
+        Executor for the runs.
     folder
-        Folder of the journal. Candidates in an existing journal are not run again.
+        Folder for the journal. Candidates in an existing journal are not run again.
     simplify
         Whether to simplify the worst case and to examine its neighbours.
     progress
@@ -180,13 +181,12 @@ def run(
     stopped
         Returns whether the search must end early.
     others
-        Runs of references shared by searches with the same budget, objective and seed; those of this search are
-        added.
+        Reference runs shared by searches with the same budget, objective and seed; those of this search are added.
 
     Raises
     ------
     InputError
-        If a run fails, or the journal is of another search.
+        If a run fails, or the journal belongs to another search.
     """
     journal = None if folder is None else Journal(folder / JOURNAL, attack.identity())
     with contextlib.nullcontext() if journal is None else contextlib.closing(journal):

@@ -1,4 +1,4 @@
-"""Budgets: the limits of the adversary. A candidate is a tuple of integers, and becomes the keys of a scenario.
+"""Budgets: the limits of the adversary. A candidate is a tuple of integers, translated to scenario keys.
 
 A candidate begins with the numbers of the head, such as rate and queue, followed by up to `count` groups: an
 interval, a jitter value, a loss. Numbers are multiples of a quantum (1 ms, 10 kbit/s), so that files contain exactly
@@ -50,7 +50,7 @@ class Gene:
     log: bool = False
 
     def at(self, share: float) -> int:
-        """Return the value at a share of the range, 0 to 1."""
+        """Return the value at a fraction of the range, 0 to 1."""
         if self.log:
             value = math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
         else:
@@ -66,13 +66,13 @@ class Gene:
         return f"{self.amount(value)} {self.unit}".strip()
 
     def amount(self, value: int) -> str:
-        """Return the number in its unit, without the unit."""
+        """Return the number in its unit, without the unit's name."""
         return f"{round(value * self.quantum, 6):.10g}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """Keys of a budget's table: ranges of the head and of each group, and fixed values."""
+    """Keys of a budget table: ranges of the head and of each group, and fixed values."""
 
     about: str
     head: tuple[str, ...]
@@ -133,18 +133,18 @@ BOXES = ("jitter", "box")
 """Kinds of budget that delay packets."""
 
 SLOW_FOR = "1 s"
-"""Time for which a box's link is slow at the start. CCAC begins with any state of the sender, which the path has to
-bring about here.
+"""Time for which a box's link is slow at the start. CCAC begins with any sender state, which the path must produce
+here.
 """
 
 SHARES = ("loss", "ahead")
-"""Numbers that are shares, given as percentages."""
+"""Numbers that are fractions, given as percentages."""
 
 FROM_NOTHING = ("hold", "ahead")
 """Numbers whose minimum is zero even if only the maximum is given."""
 
 WINDOW = "200000 bytes"
-"""Receive window of a receiver that acknowledges ahead: it conceals all losses, so nothing else limits the sender."""
+"""Window of a receiver that acknowledges data before it arrives: with losses hidden, nothing else limits the sender."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class Budget:
     holds
         Flows whose packets jitter delays: "all", or only the "first".
     timeouts
-        "allow", or "forbid": candidates that cause a timeout of the target score 0. A timeout after an RTT variance
+        "allow", or "forbid": candidates that make the target time out score 0. A timeout after an RTT variance
         of zero is an attack that always succeeds (CCAC, SIGCOMM 2021).
     """
 
@@ -206,7 +206,7 @@ class Budget:
         return ", ".join(f"{gene.name} {gene.written(value)}" for gene, value in named)
 
     def scenario(self, candidate: Candidate) -> dict[str, Any]:
-        """Return duration and network of a candidate, and the flows of cross traffic."""
+        """Return a candidate's duration and network, and the cross-traffic flows."""
         head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
         queue = {"kind": "drop-tail", "limit": head["queue"]}
         if self.kind == "steps":
@@ -224,7 +224,7 @@ class Budget:
         return self._constant(head, queue)
 
     def target(self, candidate: Candidate) -> dict[str, Any]:
-        """Return keys of the target's flow other than its controller: application and receiver."""
+        """Return the keys of the target's flow apart from its controller: application and receiver."""
         if self.kind not in ("application", "receiver"):
             return {}
         head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
@@ -266,7 +266,7 @@ class Budget:
     def _jitter(
         self, groups: Sequence[tuple[int, ...]], head: Mapping[str, str], queue: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Return a box behind the bottleneck: a link of infinite rate whose delay follows the cycle."""
+        """Return a box behind the bottleneck: an infinite-rate link whose delay follows the cycle."""
         hold, _ = self.group
         at = 0
         steps = []

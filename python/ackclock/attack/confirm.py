@@ -1,6 +1,6 @@
-"""Repeats the worst case on the real kernel: the same scenarios over the same links, and the resulting score.
+"""Repeats the worst case on the real kernel, with the same scenarios over the same links, and scores it.
 
-The links are the simulator's if possible: an attack may depend on the phase of single packets, which a different
+The links are the simulator's if possible: an attack may depend on the timing of single packets, which a different
 network would shift.
 """
 
@@ -70,7 +70,7 @@ def ask(found: Found) -> Confirmed:
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
     if found.attack.wanted.apart is not None:
-        score = simulated.score  # pairs of runs are compared; every reference was run, or its result is known
+        score = simulated.score  # runs are compared in pairs; every reference was run, or its result is known
     else:
         score = found.attack.wanted.score(
             simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]

@@ -1,4 +1,4 @@
-"""Divergence of target and reference: the instant from which the reference stays ahead, and the state of both there."""
+"""Divergence of target and reference: the time from which the reference stays ahead, and both states then."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ackclock.plot import Figure
 
 APART, LEAST_PACKETS = 0.1, 10
-"""Minimum lead of one run in delivered data: as a share, and in packets."""
+"""Minimum lead of one run in delivered data, as a fraction and in packets."""
 
 STATE = ("cwnd", "ssthresh", "pipe", "ca_state", "srtt_s", "min_rtt_s", "rto_s", "backoff", "newly_lost")
-"""Columns of the trace that are printed."""
+"""Trace columns that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Parting:
     runs
         Both runs, with their traces.
     held
-        Causes that limited the target from there to the end, as shares of the time.
+        Causes that limited the target from then to the end, as fractions of the time.
     """
 
     at_s: float | None
@@ -55,10 +55,10 @@ class Parting:
 
 
 LEAST_SHARE = 0.1
-"""Share of the time below which a cause is not named."""
+"""Fraction of the time below which a cause is not named."""
 
 FULL = 0.9
-"""Share of the window in flight above which the window counts as the limit of a sender."""
+"""Fraction of the window in flight above which the window counts as the sender's limit."""
 
 
 def parting(found: Found) -> Parting:
@@ -125,7 +125,7 @@ def _until(acked: pl.DataFrame, at_s: float) -> int:
 
 
 def _parts(mine: pl.DataFrame, theirs: pl.DataFrame) -> float | None:
-    """Return the first time from which, until the end, the runs are apart by more than `APART`."""
+    """Return the time from which the runs differ by more than `APART` until the end."""
     import polars as pl
 
     joined = theirs.rename({"bytes": "theirs"}).join_asof(mine.rename({"bytes": "mine"}), on="t_s").fill_null(0)

@@ -147,7 +147,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_junit(found: Found, at_most: float | None) -> str:
-    """Return a single test case: the score is at most this value."""
+    """Return a single test case, which passes if the score is at most this value."""
     name = f"{found.attack.arms[0].name}: {found.attack.objective}, {found.attack.budget.name}"
     inner, failed = "", at_most is not None and found.score > at_most
     if failed:

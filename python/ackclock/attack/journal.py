@@ -3,7 +3,7 @@
 Each line ends with the CRC-32 of its content. A journal is valid up to its first damaged line; candidates after it
 are run again.
 
-Only one search writes a journal at a time. The operating system holds the lock, so it ends with the process.
+Only one search writes a journal at a time. The lock is the operating system's, so it is released when the process ends.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Journal:
     path
         File, created if absent.
     identity
-        Description of the search, which has to equal the first line of a continued journal.
+        Description of the search, which must be identical to the first line of a continued journal.
 
     Raises
     ------
     InputError
         If the file is the journal of another search, or cannot be read.
     UnavailableError
-        If another search is writing it, or the disk refuses to write.
+        If another search is writing it, or the disk cannot be written to.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Journal:
                 f"{self._what}: another session is writing here; wait for it, or use another --out"
             ) from None
         except OSError:
-            pass  # a file system without locks
+            pass  # the file system does not support locks
         try:
             self._lines = self._read(path, json.dumps(dict(identity), sort_keys=True) + "\n")
         except BaseException:
@@ -68,7 +68,7 @@ class Journal:
             raise
 
     def lines(self) -> Iterator[Any]:
-        """Lines after the first, as read when the journal was opened."""
+        """Lines after the first, read when the journal was opened."""
         for line in self._lines:
             yield json.loads(line)
 

@@ -2,7 +2,7 @@
 reference.
 
 Every candidate is run once with the target and once with each reference, in the same environment under the same seed.
-If no sender can achieve anything, the target has no deficit, and the score is 0.
+If no sender can achieve anything, the target has no deficit and the score is 0.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Tables = Mapping[str, Mapping[str, Sequence[Any]]]
 """Tables of one run: table -> column -> values."""
 
 LEAST_BYTES = 50 * 1448
-"""Bytes that the best reference must deliver: below it a single packet would be a large share."""
+"""Minimum number of bytes delivered by the best reference: with less, a single packet would make a large difference."""
 
 FLOOR = 4
-"""Window size, segments, up to which a window counts as minimal (BBR's minimum is 4, CUBIC's 2)."""
+"""Maximum size, segments, of a window that counts as minimal (BBR's minimum is 4, CUBIC's 2)."""
 
 STUCK_RTTS = 20
 """Round trips at the minimum window without a loss after which a flow counts as stuck."""
@@ -57,17 +57,17 @@ class Objective:
     Parameters
     ----------
     about
-        Description from the target's view.
+        Description from the target's point of view.
     value
         Function that computes a number for one run from its tables and path.
     score
         Function that computes the score from the target's number and those of the references, in order.
     flows
-        "one", "two" equal ones, or one "beside" CUBIC.
+        "one", "two" identical ones, or one "beside" CUBIC.
     record
         Additional records.
     tables
-        Table and columns that `value` reads beside `flows`.
+        Table and columns that `value` reads in addition to `flows`.
     unit
         Unit of the number.
     apart
@@ -85,26 +85,24 @@ class Objective:
 
 
 def delivered(t: Tables, groups: int = 1) -> float:
-    """Return the bytes acknowledged to the first groups of flows."""
+    """Return the bytes acknowledged to the first `groups` flow groups together."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g < groups))
 
 
 def _share_lacking(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the share of the best reference's value that the target lacks, for values of which larger is better."""
+    """Return the target's deficit relative to the best reference's value, for values where larger is better."""
     best = max(values)
     return (best - target) / best if best > 0 and max(weights) >= LEAST_BYTES else 0.0
 
 
 def _excess(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the relative excess of the target's value over that of the reference that delivers most, for values of
-    which smaller is better.
-    """
+    """Return the target's relative excess over the reference that delivers most, for values where smaller is better."""
     other = _of_the_best(values, weights)
     return (target - other) / target if target > 0 and max(weights) >= LEAST_BYTES else 0.0
 
 
 def _more(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the excess over the reference that delivers most, for shares of which smaller is better."""
+    """Return the excess over the reference that delivers most, for fractions where smaller is better."""
     return target - _of_the_best(values, weights) if max(weights) >= LEAST_BYTES else 0.0
 
 
@@ -141,7 +139,7 @@ def _victim(t: Tables, _: Path) -> float:
 
 
 def _longest_silence(t: Tables, _: Path) -> float:
-    """Return the longest time without an ACK, from the first ACK on, as a share of the run."""
+    """Return the longest time without an ACK, from the first ACK on, as a fraction of the run."""
     rows = t["goodput"]
     longest = since = 0
     begun, count = False, 0
@@ -156,8 +154,8 @@ def _longest_silence(t: Tables, _: Path) -> float:
 
 
 def _stuck(t: Tables, path: Path) -> float:
-    """Return the last part of the run with a minimal window and no loss, as a share of the run; 0 below `STUCK_RTTS`
-    round trips.
+    """Return the final part of the run with a minimal window and no loss, as a fraction; 0 below `STUCK_RTTS` round
+    trips.
     """
     rows = t["samples"]
     mine = [
@@ -177,9 +175,7 @@ def _stuck(t: Tables, path: Path) -> float:
 
 
 def _early(t: Tables, path: Path) -> float:
-    """Return the share of path and queue that the window left empty when a packet was lost; the maximum over all
-    losses.
-    """
+    """Return the fraction of path and queue that the window left empty at a loss; the maximum over all losses."""
     rows = t["samples"]
     found, last, before = 0.0, 0, 0.0
     columns = (rows["flow"], rows["cwnd"], rows["retransmissions"], rows["ca_state"])
@@ -193,7 +189,7 @@ def _early(t: Tables, path: Path) -> float:
 
 
 def _windows_apart(mine: Tables, theirs: Tables) -> float:
-    """Return the mean distance of two windows over time, as a share of the larger one."""
+    """Return the mean distance between two windows over time, as a fraction of the larger one."""
     one, other = (
         [c for f, c in zip(t["samples"]["flow"], t["samples"]["cwnd"], strict=True) if f == 0] for t in (mine, theirs)
     )
@@ -256,7 +252,7 @@ OBJECTIVES: Mapping[str, Objective] = {
 def keys(
     objective: Objective, budget: Budget, candidate: tuple[int, ...], flow: Mapping[str, Any], victim: str = "cubic"
 ) -> dict[str, Any]:
-    """Return the keys of a candidate's scenario with a controller.
+    """Return the keys of a candidate's scenario with this controller.
 
     Parameters
     ----------

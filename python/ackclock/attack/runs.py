@@ -35,7 +35,7 @@ PART = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """A controller in the flow's place.
+    """A controller that is run in the flow's place.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Scored:
 
 
 Others = dict[tuple[Candidate, str], tuple[Tables, str]]
-"""Tables and digest of a run with a reference, by environment and controller."""
+"""Tables and digest of each reference run, by environment and controller."""
 
 
 @dataclass(kw_only=True)
@@ -94,8 +94,8 @@ class Runs:
     stopped
         Returns whether the runs must end early.
     others
-        Runs of references shared by searches that examine the same environments with the same seed; None: each search
-        makes its own.
+        Reference runs shared by searches that examine the same environments with the same seed; None: each search makes
+        its own.
     """
 
     objective: Objective
@@ -127,14 +127,14 @@ class Runs:
         return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow, self.victim))
 
     def score(self, candidates: Sequence[Candidate]) -> list[Scored]:
-        """Return scores in the requested order; earlier runs are not repeated.
+        """Return the scores in the requested order; earlier runs are not repeated.
 
         Raises
         ------
         InputError
             If a run fails.
         KeyboardInterrupt
-            If the runs must end early; the journal holds all finished candidates.
+            If the runs must end early; the journal has all finished candidates.
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
         self.ran += len(self._asked(new))
@@ -180,7 +180,7 @@ class Runs:
         }, made.own()
 
     def _asked(self, candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-        """Return candidate and arm, as indices, of each run of a task."""
+        """Return the candidate index and arm index of each run of a task."""
         others = self.others or {}
         return [
             (i, arm)
@@ -196,7 +196,7 @@ class Runs:
             if self.budget.target(candidate):
                 texts += [json.dumps(self.scenario(candidate, arm).to_engine()) for arm in range(len(self.arms))]
                 continue
-            # one reading serves all arms, which differ only in the controller
+            # parsed once for all arms, which differ only in the controller
             text = self.scenario(candidate).to_engine()
             texts.append(json.dumps(text))
             for flow, _ in self._flows[1:]:
@@ -255,7 +255,7 @@ class Runs:
         return found  # type: ignore[return-value]
 
     def scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
-        """Return the score of a candidate from the tables of its arms."""
+        """Compute a candidate's score from the tables of its arms."""
         return self._scored(candidate, tables, digests)
 
     def _scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
@@ -290,7 +290,7 @@ class Runs:
 
 
 def allowed(runs: Runs) -> None:
-    """Refuse a budget whose extremes give an invalid scenario, before anything runs.
+    """Refuse a budget whose extreme values give an invalid scenario, before anything runs.
 
     Raises
     ------

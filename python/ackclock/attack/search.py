@@ -24,13 +24,13 @@ NEAR = 0.2
 """Probability that a number moves by up to a tenth of its range."""
 
 TRIES = 50
-"""Maximum number of attempts to draw a candidate that is not known yet. A budget may have fewer candidates than
+"""Maximum number of attempts to draw an unknown candidate. A budget may have fewer candidates than
 requested.
 """
 
 
 class Enough(Exception):
-    """Raised when the wanted number of candidates has been examined."""
+    """Raised when the requested number of candidates has been examined."""
 
 
 def at_random(ask: Ask, budget: Budget, seed: int) -> None:
@@ -42,9 +42,7 @@ def at_random(ask: Ask, budget: Budget, seed: int) -> None:
 
 
 def genetic(ask: Ask, budget: Budget, seed: int) -> None:
-    """Keep the fittest of parents and children; children come from two parents by two-point crossover, with some
-    numbers redrawn or moved.
-    """
+    """Keep the fittest of parents and children; children are two-point crossovers with some numbers redrawn or moved."""
     rng = random.Random(seed)
     seen: set[Candidate] = set()
     first = _fresh(lambda: budget.drawn(rng), seen)
@@ -90,7 +88,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
         seen.update(candidates)
         return -np.array(ask(candidates))
 
-    while True:  # a uniform population restarts, until there are enough candidates
+    while True:  # if the population has become uniform it restarts, until there are enough candidates
         before = len(seen)
         differential_evolution(
             regret,
@@ -108,7 +106,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
 
 
 def _fresh(draw: Callable[[], Candidate], seen: set[Candidate]) -> list[Candidate]:
-    """Return a generation of candidates that were not requested before, or fewer if there are no more."""
+    """Return a generation of candidates that have not been requested yet, or fewer if there are no more."""
     found: list[Candidate] = []
     for _ in range(POPULATION):
         for _ in range(TRIES):

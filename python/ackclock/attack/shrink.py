@@ -9,10 +9,10 @@ from ackclock.attack.budget import Budget, Candidate
 from ackclock.attack.runs import Runs
 
 KEPT = 0.9
-"""Share of the best score that a simpler candidate must reach."""
+"""Fraction of the best score that a simpler candidate must reach."""
 
 NEIGHBOURS, REACH, NEAR_ENOUGH = 64, 0.05, 0.8
-"""Number of neighbours examined, maximum change of each number, and share of the score that counts as equally bad."""
+"""Number of neighbours examined, maximum change of each number, fraction of the score that counts as equally bad."""
 
 PASSES = 6
 """Maximum number of rounds of simplification."""
@@ -33,7 +33,7 @@ def minimised(runs: Runs, candidate: Candidate) -> Candidate:
 
 
 def _descend(runs: Runs, candidate: Candidate, least: float, simpler: object) -> Candidate:
-    """Move to a simpler candidate as long as one is bad enough, always to the simplest of them."""
+    """Move to the simplest candidate that is still bad enough, and repeat until there is none."""
     while True:
         choices = list(simpler(runs.budget, candidate))  # type: ignore[operator]
         scores = runs.score(choices) if choices else []
@@ -74,7 +74,7 @@ def _digits(text: str) -> int:
 
 
 def width(runs: Runs, candidate: Candidate) -> float:
-    """Return the share of neighbours, with each number changed by up to 5 %, that keep four fifths of the score."""
+    """Return the fraction of neighbours, with each number changed by up to 5 %, that keep four fifths of the score."""
     rng = random.Random(f"neighbours of {candidate}")
     genes = runs.budget.genes_of(candidate)
 

@@ -2,8 +2,8 @@
 take a controller. Each is written from its public description.
 
 `ZOO` lists each bug with its source, and with the budget and objective that show it. Each bug has a counterpart: the
-same controller without the bug. A search that finds something in the first and nothing in the second has found the
-bug itself.
+same controller without the bug. A search that finds something in the former and nothing in the latter has found the bug
+itself.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ C, BETA = 0.4, 0.7
 """CUBIC's constants (RFC 9438)."""
 
 ROOM = 3
-"""Unused segments from which a window counts as not in use (s2n-quic)."""
+"""Number of unused segments from which a window counts as underutilized (s2n-quic)."""
 
 
 class Cubic:
-    """CUBIC as in RFC 8312: both the cubic function and the estimate of Reno's window are functions of the time in
-    the epoch.
+    """CUBIC as in RFC 8312: both the cubic function and the estimated Reno window are functions of the epoch's elapsed
+    time.
     """
 
     most = 0.5
@@ -67,7 +67,7 @@ class Quiche2370(Cubic):
     last = 0.0
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Shift epoch and recovery by the idle time, which in truth is no idle time: the data was in flight."""
+        """Shift epoch and recovery by the supposed idle time, during which data was in fact in flight."""
         if ack.in_flight == 0 and not window.in_slow_start:
             idle = ack.now - self.last
             if self.epoch is not None:
@@ -78,7 +78,7 @@ class Quiche2370(Cubic):
 
 
 class S2n947(Cubic):
-    """CUBIC that, at every ACK while the window is not full, shifts its epoch by the whole time since it was last
+    """CUBIC that, on every ACK with a window that is not full, shifts its epoch by the whole time since it was last
     full.
     """
 
@@ -86,7 +86,7 @@ class S2n947(Cubic):
     since: float | None = None
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Shift the epoch if the window is not nearly full; otherwise grow as CUBIC does."""
+        """Shift the epoch unless the window is nearly full, in which case grow as CUBIC does."""
         if ack.in_flight + ROOM > window.cwnd:
             self.since = None
             return super().on_ack(window, ack)
@@ -116,7 +116,7 @@ class Xquic740(Cubic):
     state = "Open"
 
     def on_state(self, window: Window, state: str, now: float) -> None:  # noqa: ARG002
-        """Detect a timeout in recovery, after which the packet that would end recovery is given up."""
+        """Detect a timeout in recovery, after which the sender gives up on the packet that would end recovery."""
         self.given_up |= state == "Loss" and self.state == "Recovery"
         self.state = state
 
@@ -127,7 +127,7 @@ class Xquic740(Cubic):
 
 
 class AckclockBbr3:
-    """A model with an upper bound on data in flight, which rises when the data in flight reaches it."""
+    """A model with an upper bound on data in flight, which is raised when the data in flight reaches it."""
 
     wants_pacing = True
     bound = float("inf")
@@ -137,7 +137,7 @@ class AckclockBbr3:
         self.lost_at = -1.0
 
     def on_control(self, window: Window, ack: Ack) -> None:
-        """Lower the bound by 0.3 after a loss, at most once per round trip; raise it when it is reached."""
+        """Lower the bound by 30 % after a loss, at most once per round trip; raise it when it is reached."""
         window.pacing_rate = float("inf")
         if ack.newly_lost and ack.now - self.lost_at > ack.srtt:
             self.lost_at = ack.now
@@ -155,7 +155,7 @@ class AckclockBbr3:
 
 
 class WholeBbr3(AckclockBbr3):
-    """The model with a bound that counts as reached in whole segments."""
+    """A model whose bound is rounded down to whole segments before the data in flight is compared with it."""
 
     whole = True
 
@@ -184,7 +184,7 @@ class RateOfTheIdle:
 
 
 class BbrLike:
-    """A model of the path: maximum rate of ten round trips and minimum RTT, with BBR's gains for start and probing."""
+    """A path model: maximum rate over ten round trips and minimum RTT, with BBR's gains for startup and probing."""
 
     wants_rate = True
     wants_pacing = True
@@ -228,13 +228,13 @@ class BbrLike:
 
 
 class BbrAppLimited(BbrLike):
-    """The model without that rule: application-limited samples count."""
+    """The model without that rule, so that application-limited samples count."""
 
     heeds = False
 
 
 class CountsSegments:
-    """Reno that counts the segments an ACK acknowledges (RFC 3465)."""
+    """Reno that counts the segments that an ACK acknowledges (RFC 3465)."""
 
     by_acks = False
 
@@ -287,7 +287,7 @@ class Deaf:
 
 
 class Hears(Deaf):
-    """The delay-based rule that halves its window after a loss."""
+    """A delay-based rule that also halves its window after a loss."""
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
         """Halve the window, as Reno does."""
@@ -296,14 +296,14 @@ class Hears(Deaf):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bug:
-    """A specimen of the zoo.
+    """An entry of the zoo.
 
     Parameters
     ----------
     made
         The controller.
     cured
-        The same without the bug.
+        The same controller without the bug.
     about
         The bug.
     reference
@@ -324,7 +324,7 @@ class Bug:
 
 
 ENOUGH = 25
-"""Random environments that show a bug."""
+"""Random environments for exposing a bug."""
 
 CAUGHT = 0.2
 """Score from which a search counts as having caught something. The same controller without the bug stays below half

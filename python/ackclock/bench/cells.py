@@ -21,7 +21,7 @@ class BenchCell:
     duration_s
         Simulated seconds.
     budget_ns
-        Bound on the cost of a packet; None if there is none.
+        Bound on the cost per packet; None if there is none.
     congestion_control
         Registry name.
     queue
@@ -69,7 +69,7 @@ class Counted:
     cell
         Workload to run.
     from_s
-        Start of the counting, which excludes start-up and slow start, s.
+        Time at which counting starts, after start-up and slow start, s.
     most
         Bound on the instructions per delivered packet.
     """
@@ -81,7 +81,7 @@ class Counted:
 
 
 PLAIN_MOST = 1_980
-"""Bound for the plainest cell (CUBIC, one flow, 100 Mbit/s); bounds of other cells are multiples of it."""
+"""Bound for the simplest cell (CUBIC, one flow, 100 Mbit/s); the bounds of other cells are multiples of it."""
 
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
@@ -142,7 +142,7 @@ COUNTED = (
 """
 
 NOT_TCP = ("pcc", "quinn:")
-"""Prefixes of the names of other transports."""
+"""Name prefixes of other transports."""
 
 
 def scenario(cell: BenchCell) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def scenario(cell: BenchCell) -> dict[str, Any]:
                 **cell.bottleneck,
             },
             "egress": edge,
-            # the return path is plain, whatever the bottleneck is
+            # the return path is plain, regardless of the bottleneck
             "reverse": {"bottleneck": {"rate": f"{cell.rate_mbps} Mbit/s", "delay": "18 ms"}}
             if cell.queue or cell.bottleneck
             else {},

@@ -1,5 +1,4 @@
-"""The benchmark in instructions: the number that the engine executes per delivered data packet, by part of the
-engine.
+"""The benchmark in instructions: how many the engine executes per delivered data packet, by part of the engine.
 
 Cachegrind counts them, so the figure is the same on an idle and on a busy machine. Each cell runs twice, up to the
 start of the counting and up to the end; the difference, divided by the packets delivered in between, is free of
@@ -44,14 +43,14 @@ COMPONENTS = (
 """Part of the engine, and pattern for the file or, in Rust's library, the function; the first match counts."""
 
 CROWD = 10_000
-"""Number of flows from which the quick benchmark leaves a cell out."""
+"""Number of flows from which the quick benchmark skips a cell."""
 
 RUST_LIBRARY = re.compile(r"/rustc/|/library/(core|alloc|std)/|^\?\?\?$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instructions:
-    """Instructions that a cell executes.
+    """Instruction count of a cell.
 
     Parameters
     ----------
@@ -67,9 +66,9 @@ class Instructions:
     most: int
     """Upper bound of `per_packet`."""
     packets: int
-    """Packets delivered while counting."""
+    """Packets delivered during the count."""
     components: dict[str, float]
-    """Share of each part of the engine in `per_packet`, instructions."""
+    """Contribution of each part of the engine to `per_packet`, instructions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,9 +126,9 @@ def count(
     cells
         Cells to count.
     quick
-        Whether to skip crowds: a cell of 10,000 flows and more takes minutes under Cachegrind.
+        Whether to skip crowds: a cell with 10,000 flows or more takes minutes under Cachegrind.
     progress
-        Called with the cell and the share done.
+        Called with the cell and the fraction done.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """The benchmark in time: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
 
 Each cell runs in a separate process that has loaded only the engine, so that its peak memory can be measured. The
-yardstick (a minimal event loop of four events per packet, which no simulator of this kind can undercut by much) runs
-in the same process immediately afterwards, so that the ratio of the two is valid on any machine, loaded or not.
+yardstick (a minimal event loop with four events per packet, which no simulator of this kind can beat by much) runs in
+the same process immediately afterwards, so that the ratio of the two is valid on any machine, loaded or not.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Measured:
     rate_bps, flows, congestion_control
         The cell: rate of the bottleneck in bit/s, number of flows, their controller.
     ns_per_packet
-        User CPU time per delivered data packet, its ACK included, nanoseconds.
+        User CPU time per delivered data packet, including its ACK, ns.
     budget_ns
-        Bound of that cost; None for cells without one.
+        Bound on that cost; None for cells without one.
     yardstick_ns
         Cost of the bare event loop timed beside it.
     ratio
@@ -70,9 +70,9 @@ class ControllerCost:
     congestion_control
         The controller.
     ns_per_packet
-        User CPU time per delivered data packet, nanoseconds.
+        User CPU time per delivered data packet, ns.
     budget_over_reno
-        Bound of `over_reno`; None for controllers without one.
+        Bound on `over_reno`; None for controllers without one.
     """
 
     congestion_control: str
@@ -161,7 +161,7 @@ def measure(
     quick
         Whether to use a tenth of the simulated time and one repeat: start-up then weighs more, so figures are higher.
     progress
-        Called with the cell and the share done.
+        Called with the cell and the fraction done.
     cells
         Cells to measure.
 

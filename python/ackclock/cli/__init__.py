@@ -1,6 +1,7 @@
 """The command `ackclock`. Each command imports what it needs when it runs, so that `--help` is quick.
 
-This module imports almost nothing: a command that runs own code is a child of this process, made before anything is loaded.
+This module imports almost nothing, because a command that runs user code is a child of this process, created before
+anything is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv
-        Arguments; None for those of the process, which is then the command's own: one that runs own code does so in a child (`_wall`).
+        Arguments; None for those of the process, which then belongs to the command: a command that runs user code does
+        so in a child process (`_wall`).
 
     Returns
     -------

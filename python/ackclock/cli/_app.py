@@ -1,4 +1,4 @@
-"""The commands, in the order of the help, with the function that declares the options of each and runs it."""
+"""The commands in help order, each with the function that declares its options and runs it."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ Entries = Annotated[
     ),
 ]
 LARGEST = 2**27
-"""Largest size of a saved table, bytes."""
+"""Maximum size of a saved table, bytes."""
 
 LONGEST = 2**22
-"""Largest number of characters in a request: the text of a controller has at most 1 MiB."""
+"""Maximum number of characters in a request: the text of a controller has at most 1 MiB."""
 
 
 def tasks(as_json: Json = False) -> None:
@@ -250,7 +250,7 @@ def _confirmed(table: Table) -> Table:
 
 
 def entries_of(names: list[str]) -> list[Entry]:
-    """Return the entries that the options name."""
+    """Return the entries given by the options."""
     from ackclock.arena import Entry
     from ackclock.own import described, named
 
@@ -258,7 +258,7 @@ def entries_of(names: list[str]) -> list[Entry]:
     for name in names:
         if named(name):
             _files.give_leave()
-            described(resolved(name), {})  # only read here; the class runs in a process of its own
+            described(resolved(name), {})  # only read here; the class runs in a separate process
             for prefix, allowed in PREFIXES.items():
                 if name.startswith(prefix):
                     raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")

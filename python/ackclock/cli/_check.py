@@ -35,7 +35,7 @@ def wrong(file: str) -> list[ScenarioError]:
     from ackclock.scenario import load
 
     try:
-        load(file, own_code=True)  # reading executes nothing
+        load(file, own_code=True)  # parsing executes nothing
     except ScenarioError as error:
         return sorted(error.all(), key=lambda one: one.place or (0, 0, 0))
     return []
@@ -48,7 +48,7 @@ def as_values(error: ScenarioError) -> dict[str, object]:
 
 
 def told(error: ScenarioError) -> str:
-    """Format an error like a compiler: position, line, and a caret below the refused text."""
+    """Format an error as a compiler does: position, line, and a caret below the refused text."""
     if error.place is None:
         return str(error)
     line, column, length = error.place

@@ -1,6 +1,6 @@
 """Values for the shell's completion: scenarios, controllers, studies, metrics, tables, axes of a sweep, dotted keys and their values.
 
-The metavar of an option determines its completions, as in its help: `quick|paper` are values, `KEY=VALUE` is a key of
+An option's metavar, as shown in its help, determines its completions: `quick|paper` are values, `KEY=VALUE` is a key of
 the scenario.
 """
 
@@ -17,14 +17,14 @@ from typing import Any
 __all__ = ["complete", "join_words"]
 
 SHELL = "_ACKCLOCK_COMPLETE"
-"""Variable by which the shell's script requests completions."""
+"""Environment variable through which the shell's script requests completions."""
 
 DEEPEST = 12
-"""Largest number of parts of a dotted key."""
+"""Maximum number of parts of a dotted key."""
 
 
 def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
-    """Return completions of a parameter; if there are none the shell completes file names.
+    """Return completions for a parameter; if there are none, the shell completes file names.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
     """
     try:
         values = [value for value in _values(context, parameter) if value.startswith(begun)]
-    except Exception:  # such as an unreadable file: Tab must not print a message
+    except Exception:  # an unreadable file, for example: Tab must not print a message
         values = []
     if "=" in begun and _in_bash():  # bash completes only the part after the equals sign
         values = [value.partition("=")[2] for value in values]
@@ -131,7 +131,7 @@ _BY_NAME: dict[str, Callable[[], list[str]]] = {
 
 
 def _axes(file: str) -> dict[str, list[str]]:
-    """Return the axes of a sweep file by name, with their values as written."""
+    """Return the axes of a sweep file, by name, with their values as written."""
     sweep = tomllib.loads(Path(file).read_text(encoding="utf-8"))
     names = sweep.get("names", {})
     return {

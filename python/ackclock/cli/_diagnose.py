@@ -263,7 +263,7 @@ def _what_if(outcomes: Sequence[Outcome], fitted: Fit | None) -> Table:
 
 
 NEAREST = 8
-"""Largest number of candidates in the terminal's table."""
+"""Maximum number of candidates in the terminal's table."""
 
 
 def _show_identity(identity: Identity) -> None:

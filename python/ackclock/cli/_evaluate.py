@@ -174,18 +174,18 @@ def evaluate_(
 
 
 def _seconds(minutes: float | None) -> float:
-    """Return the time for more runs, seconds."""
+    """Return the time allowed for further runs, s."""
     if minutes is not None and not 0 < minutes < math.inf:
         raise InputError(f"--within: found {minutes:g}; allowed: minutes, above 0")
     return 60 * (MINUTES if minutes is None else minutes)
 
 
 MINUTES = 10.0
-"""Default time for more runs, minutes."""
+"""Default time allowed for further runs, minutes."""
 
 
 def _run(controller: str, asked: Options) -> int:
-    """Evaluate a controller; return exit code 1 if a row is worse."""
+    """Evaluate a controller; returns exit code 1 if a row is worse."""
     from ackclock.evaluate import Within, evaluate, page
     from ackclock.evaluate.files import to_json
 
@@ -219,7 +219,7 @@ def _run(controller: str, asked: Options) -> int:
 
 
 def _open(found: Evaluation, out: Path | None, folder: Path) -> list[str]:
-    """Return lines about the result of additional runs, and about what would settle the rows that still show no difference."""
+    """Return lines on the result of further runs, and on what would settle the rows that still show no difference."""
     from ackclock.evaluate import page
     from ackclock.evaluate.files import settling_commands
 
@@ -317,7 +317,7 @@ def _plan(controller: str, asked: Options) -> Plan:
         environment=_environment(asked.environment),
         backend="linux" if kernels else "sim",
     )
-    _ = plan.rows  # raises if no row can run
+    _ = plan.rows  # raises an error if no row can run
     return plan
 
 
@@ -357,7 +357,7 @@ def resolved(controller: str) -> str:
 
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """Check that a controller exists and passes the conformance test, and return its name."""
+    """Check that a controller exists and passes the conformance test; returns its name."""
     from ackclock._agents.controllers import check
     from ackclock._files import give_leave
     from ackclock.attack import zoo
@@ -392,11 +392,11 @@ PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
     "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
-"""Prefixes of names that a scenario may use but a simulated candidate may not, with the names allowed instead."""
+"""Name prefixes that a scenario may use but a simulated candidate may not, with the names allowed instead."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """Check that the built kernel has a controller, and return its name."""
+    """Check that the built kernel has a controller; returns its name."""
     from ackclock import linux
     from ackclock.errors import one_of
     from ackclock.evaluate import kernel
@@ -410,7 +410,7 @@ def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
 
 
 def option_of(text: str) -> tuple[str, bool | float | str]:
-    """Return name and value of a controller's option."""
+    """Return the name and value of a controller option."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise InputError(f"--option: found {quote(text)}; allowed: NAME=VALUE")
@@ -423,7 +423,7 @@ def option_of(text: str) -> tuple[str, bool | float | str]:
 
 
 LARGEST_STATEMENT = 2**20
-"""Largest size of the file with the author's statements, bytes."""
+"""Maximum size of the file with the author's statements, bytes."""
 
 
 def _statements(path: Path | None) -> dict[str, str]:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 KINDS = ("tc", "path")
 
 LARGEST = 2**20
-"""Largest size of a script, bytes."""
+"""Maximum size of a script, bytes."""
 
 LARGEST_RECORDING = 2**26
-"""Largest size of a recording, bytes."""
+"""Maximum size of a recording, bytes."""
 
 
 def import_(

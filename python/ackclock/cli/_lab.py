@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).resolve().parent.parent / "_lab" / "lab.html"
 OWN = '<script type="application/json" id="own">null</script>'
 LARGEST = 2**20
-"""Largest size of a scenario, bytes."""
+"""Maximum size of a scenario, bytes."""
 
 
 def lab(
@@ -104,7 +104,7 @@ def _page(file: Path | None, seed: int, lesson: Sequence[str] = ()) -> str:
 
 
 def _text(file: Path) -> str:
-    """Return the text of a scenario, valid or not: the page reports errors and their positions."""
+    """Return the text of a scenario, valid or not, because the page itself reports errors and their positions."""
     from ackclock.scenario._shipped import find
 
     allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
@@ -130,7 +130,7 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             host = self.headers.get("Host", "")
             if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", host):
-                # DNS rebinding: a foreign name that resolves to this address
+                # guards against DNS rebinding: a foreign name that resolves to this address
                 self.send_error(421, explain=f"found host {html.escape(host[:100])}; allowed: 127.0.0.1")
             elif self.path != "/":
                 self.send_error(404)
@@ -140,7 +140,7 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", str(len(page)))
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("X-Content-Type-Options", "nosniff")
-                # forbids other pages to embed this one in a frame
+                # forbids other pages from embedding this one in a frame
                 self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
                 self.send_header("X-Frame-Options", "DENY")
                 self.end_headers()

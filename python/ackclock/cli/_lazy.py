@@ -1,6 +1,6 @@
 """Commands whose options are read only when the command is requested.
 
-typer evaluates the annotation of every option. Doing so for all commands takes longer than many commands run.
+typer evaluates the annotation of every option. Doing so for all commands takes longer than many commands take to run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Branch", "root"]
 
 
 class Branch(Mapping[str, Any]):
-    """The subcommands of a command, in the order of the help. Each is created when it is first read.
+    """The subcommands of a command, in help order. Each is created when it is first read.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _over(commands: Branch, group: Any) -> Any:
 
 
 class _Group(TyperGroup):
-    """Group of commands that lists their names without creating them, by section."""
+    """Command group that lists its commands' names by section, without creating them."""
 
     sections: Mapping[str, Sequence[str]] = {}
 

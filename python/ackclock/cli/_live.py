@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ackclock.scenario import Scenario
 
 DURATION = "10 min"
-"""Duration of a run whose scenario sets none. The run ends earlier if its programs end."""
+"""Duration of a run whose scenario does not set one. The run ends earlier if its programs end."""
 
 LONGEST = 65_536
-"""Largest number of bytes of a program's output that are shown."""
+"""Maximum number of bytes of a program's output that are shown."""
 
 USUAL = {"--rate": "10 Mbit/s", "--delay": "20 ms", "--queue": "1 BDP"}
 """Default path without a scenario file; `--delay` is the one-way delay."""
@@ -212,7 +212,7 @@ def _assigned(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
-    """Return settings by their files below /proc/sys. Only settings of a host's network are allowed."""
+    """Return settings by their file names below /proc/sys. Only settings of a host's network are allowed."""
     allowed = "a setting of the network of a host, e.g. net.ipv4.tcp_ecn=1"
     made = {}
     for name, value in _assigned("--sysctl", texts, allowed).items():
@@ -234,7 +234,7 @@ def _parameters(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _show(result: Live) -> None:
-    """Print the output of the programs, how they ended, and the links."""
+    """Print the programs' output, how they ended, and the links."""
     from ackclock.cli._sheet import Sheet
     from ackclock.cli._tables import tables
     from ackclock.text import NONE, seconds
@@ -273,7 +273,7 @@ def _said(result: Live) -> str:
 
 
 def _print(one: Ended) -> None:
-    """Print the output of a program with control characters shown as text. The unchanged bytes are in the run's folder."""
+    """Print a program's output with control characters shown as text. The unchanged bytes are in the run's folder."""
     for kind, text in (("stdout", one.stdout), ("stderr", one.stderr)):
         tell = _terminal.say if kind == "stdout" else _terminal.complain
         if cut := text[:LONGEST].decode(errors="replace").removesuffix("\n"):

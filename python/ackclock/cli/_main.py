@@ -20,10 +20,10 @@ INTERRUPTED = 130
 """128 + SIGINT, the exit code that shells use."""
 
 LONGEST = 1000
-"""Largest number of characters in a message."""
+"""Maximum number of characters in a message."""
 
 INTERNAL_ERROR = 70
-"""EX_SOFTWARE of sysexits: a defect of ackclock, distinct from the documented codes 0 to 3."""
+"""EX_SOFTWARE of sysexits: a bug in ackclock, distinct from the documented codes 0 to 3."""
 
 
 def carry_out(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
     _wall.forget()
     _prepare_streams()
     _heed_sigterm()
-    gc.set_threshold(50_000)  # start-up creates many objects and no garbage; collecting took a tenth of its time
+    gc.set_threshold(50_000)  # start-up creates many objects but no garbage, and collection took a tenth of its time
     if "_ACKCLOCK_COMPLETE" in os.environ:
         from ackclock.cli import _complete
 
@@ -60,28 +60,28 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
             return 0  # shell completion has printed its answer
         if isinstance(error, SystemExit) and not _reader_gone():
             return _unforeseen(error)
-        # The reader (`| head`) has closed the pipe, which typer and rich turn into SystemExit. Discarding output keeps the interpreter from
-        # complaining at exit.
+        # The process reading the pipe (`| head`) has closed it, which typer and rich turn into SystemExit. Discarding
+        # the output keeps the interpreter from complaining at exit.
         _discard(1)
         return 0
     except OSError as error:
         if error.filename is not None:
             return _unforeseen(error)
-        # Errors of files carry a name; those of standard output do not.
+        # File errors carry a file name; errors of standard output do not.
         _discard(1)
         return _fail(f"standard output: cannot be written ({(error.strerror or str(error)).lower()})", 3)
     except MemoryError:
         return _fail("out of memory", 3)
     except ModuleNotFoundError as error:
         return _fail(f"{error.name} is not installed; run `make setup`", 3)
-    except BaseException as error:  # raised by own code: GeneratorExit, and classes derived from BaseException
+    except BaseException as error:  # raised by user code: GeneratorExit, and classes derived from BaseException
         return _unforeseen(error)
     finally:
         _files.end()
 
 
 def _habits(words: list[str]) -> list[str]:
-    """Translate words that other tools accept as options: `help`, `help COMMAND`, `version`."""
+    """Translate words that other tools accept into options: `help`, `help COMMAND`, `version`."""
     if words[:1] == ["help"]:
         return [*words[1:], "--help"]
     return ["--version"] if words == ["version"] else words
@@ -135,7 +135,7 @@ def _fail(message: str, code: int) -> int:
         OSError,
         ValueError,
         AttributeError,
-    ):  # the stream has no reader, or own code has closed it; the exit code still reports the result
+    ):  # nothing reads the stream, or user code has closed it; the exit code still reports the result
         with suppress(OSError):
             _discard(2)
     return code
@@ -157,7 +157,7 @@ def _interrupted() -> int:
     if terminal is not None and terminal.busy():
         with suppress(KeyboardInterrupt):
             terminal.end()
-    # Threads that are still running, for example in a hook of the user's, are not waited for.
+    # Do not wait for threads that are still running, for example in a user's hook.
     if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()) or (
         terminal is not None and terminal.busy()
     ):
@@ -169,7 +169,7 @@ def _interrupted() -> int:
 
 
 def _prepare_streams() -> None:
-    """Adapt to the caller's streams: some may be closed, or have an encoding without our characters."""
+    """Adapt to the caller's streams: some may be closed, or have an encoding that lacks our characters."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -183,7 +183,7 @@ def _prepare_streams() -> None:
 
 
 def _reader_gone() -> bool:
-    """Return whether standard output is a pipe without a reader."""
+    """Return whether standard output is a pipe that nothing reads."""
     poll = select.poll()
     poll.register(1, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))

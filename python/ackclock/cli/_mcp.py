@@ -1,7 +1,8 @@
 """`ackclock mcp`: commands as tools of an agent, over the Model Context Protocol.
 
-Each tool is the command of that name with `--json`, run in its own process. It has the bounds of the command, and a refusal has the same text. No
-tool writes a file or runs own code (except one, with the user's permission), and no path leads out of the folder in which the server was started.
+Each tool is the command of that name with `--json`, run in its own process. It has the command's limits, and reports
+errors in the same words. No tool writes a file or runs user code (except one, with the user's permission), and no path
+may lead out of the folder in which the server was started.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from ackclock import _child
 from ackclock.errors import AckclockError, InputError, UnavailableError, quote
 
 LIMIT_S = 600
-"""Largest wall time of a tool, seconds."""
+"""Maximum wall-clock time of a tool, s."""
 
 MOST = 1_000_000
-"""Largest number of characters in an answer, because an agent reads all of it."""
+"""Maximum number of characters in an answer, because an agent reads all of it."""
 
 ABOUT = (
     "A laboratory for TCP congestion control and loss recovery: runs scenarios (TOML) in virtual time, reads captures (pcap, pcapng), says what limited a transfer. "
@@ -75,14 +76,14 @@ def mcp(
 
 
 class Tools:
-    """The tools of a server.
+    """The tools that a server offers.
 
     Parameters
     ----------
     folder
         Folder out of which no path may lead.
     code
-        Whether controllers of the arena may be text, which is executed.
+        Whether controllers in the arena may be text, which is executed.
     """
 
     def __init__(self, folder: Path, *, code: bool = False) -> None:
@@ -198,7 +199,7 @@ class Tools:
 
 
 def carry(*words: str) -> None:
-    """Run a command in the process of a tool."""
+    """Run a command in the tool's own process."""
     from ackclock.cli import main
 
     sys.exit(main(list(words)))

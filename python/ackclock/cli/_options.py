@@ -14,11 +14,11 @@ from ackclock.errors import quote
 
 
 def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
-    """Return a parser of an option whose message names value and bounds, unlike typer's own."""
+    """Return an option parser whose error message names the value and the bounds, unlike typer's own."""
 
     def parse(text: str | int) -> int:
         plain = str(text)
-        # `int` also accepts blanks, underscores and digits of other scripts.
+        # `int` also accepts blanks, underscores and non-ASCII digits.
         value = int(plain) if re.fullmatch("-?[0-9]{1,30}", plain) else least - 1
         if not least <= value <= most:
             raise typer.BadParameter(f"found {quote(plain)}; allowed: a whole number, {least} to {most}")
@@ -46,7 +46,7 @@ def use(kernel: str | None) -> None:
 
 
 def load_stacks(files: list[Path]) -> None:
-    """Load the libraries of stacks that the command names."""
+    """Load the stack libraries given to the command."""
     if files:
         from ackclock import stacks
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ackclock.formats.capture import Capture
 
 SHOWN = 20
-"""Largest number of directions in the terminal's table."""
+"""Maximum number of directions in the terminal's table."""
 
 
 def read(
@@ -215,7 +215,7 @@ def _why(found: Capture) -> str:
 
 
 def warnings(found: Capture) -> list[str]:
-    """Return facts that affect how far the numbers can be trusted."""
+    """Return remarks on how far the numbers can be trusted."""
     from ackclock.formats.capture import MOST_MISSED
 
     facts = found.facts

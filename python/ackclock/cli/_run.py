@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 BACKENDS = ("sim", "linux")
 
 MOST_PARTS = 100
-"""Largest number of parts in a dotted key."""
+"""Maximum number of parts in a dotted key."""
 
 
 def run(
@@ -173,7 +173,9 @@ def run(
     if report is not None or drawn:
         from ackclock.report.run import watched
 
-        scenario = watched(scenario, trace=report is not None)
+        if backend == "linux":
+            network = _network(scenario, network)
+        scenario = watched(scenario, trace=report is not None, drops=network != "qdisc")
     scenario = limited(scenario)
     part = 0.0
 
@@ -228,7 +230,7 @@ def run(
 
 
 def limited(scenario: Scenario) -> Scenario:
-    """Return a scenario whose flows record what limited them; the run stays the same."""
+    """Return a scenario whose flows record what limited them, which does not change the run."""
     from ackclock import units
 
     if units.whole(scenario.record.limits_interval, units.DURATION):
@@ -281,7 +283,7 @@ def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> li
 
 
 def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
-    """Read measurements from elsewhere, before anything runs."""
+    """Read external measurements, before anything runs."""
     if not beside:
         return []
     if not drawn:
@@ -291,7 +293,7 @@ def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
     try:
         found = [formats.read(name) for name in beside]
         names = [one.name for one in found]
-        return [  # run.json and run.txt would both be named "run"
+        return [  # otherwise run.json and run.txt would both be named "run"
             dataclasses.replace(one, name=Path(file).name) if names.count(one.name) > 1 else one
             for one, file in zip(found, beside, strict=True)
         ]
@@ -321,6 +323,14 @@ def _draw(
 
         written += [columns.write(result, wanted, width=width, beside=beside) for wanted in plots]
     return written
+
+
+def _network(scenario: Scenario, network: str | None) -> str:
+    """Return the network on which the kernel runs the scenario; the records that a report adds do not choose it."""
+    from ackclock import linux
+
+    kind: Any = network or "auto"
+    return linux.check(scenario, network=kind)
 
 
 def _in_linux(
@@ -360,7 +370,7 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
 
 @contextmanager
 def _capture(pcap: Path | None) -> Iterator[Path | None]:
-    """Yield the file that the engine writes. It is renamed to the final name when it is complete."""
+    """Yield the file that the engine writes, which gets its final name once it is complete."""
     if pcap is None:
         yield None
         return
@@ -371,7 +381,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
             return
         with staged(place.parent, marks=OWN, what=f"--pcap {pcap}") as part:
             yield part / place.name
-            _files.check_file(pcap, f"--pcap {pcap}")  # own code may have read more files since the first check
+            _files.check_file(pcap, f"--pcap {pcap}")  # user code may have read more files since the first check
     except InputError as error:
         if not str(error).startswith("capture: "):
             raise
@@ -436,7 +446,7 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
 
 
 def _chosen(scenario: Scenario, name: str) -> Scenario:
-    """Set a built-in controller for all flows that have a controller."""
+    """Set this built-in controller for all flows that have a controller."""
     from ackclock.own import class_meant
 
     changes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Tables of a run for the terminal. Without a terminal they are drawn without rich, whose import takes longer than a
+"""Tables of a run for the terminal. On other outputs they are drawn without rich, whose import takes longer than a
 short run.
 """
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN", "Sheet", "plain"]
 
 SHOWN = 20
-"""Largest number of table rows on the terminal."""
+"""Maximum number of table rows on the terminal."""
 
 
 class Sheet:
-    """A table with a left-aligned first column. The other columns hold numbers and are right-aligned.
+    """A table with a left-aligned first column. The other columns contain numbers and are right-aligned.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Sheet:
 
     @property
     def caption(self) -> str:
-        """All notes below the table."""
+        """The notes below the table."""
         return "; ".join(self.remarks)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -123,7 +123,7 @@ def _two(head: str) -> str:
 
 
 def plain(parts: Sequence[Any], width: int) -> str | None:
-    """Return the text that rich would print of these parts without a terminal; None if it has to be left to rich."""
+    """Return the text that rich would print for these parts without a terminal; None if only rich can print them."""
     lines: list[str] = []
     for part in parts:
         if isinstance(part, Sheet):
@@ -137,5 +137,5 @@ def plain(parts: Sequence[Any], width: int) -> str | None:
 
 
 def _simple(text: str) -> bool:
-    """Return whether the text is one line of single-width characters: Latin, and the few signs of our own."""
+    """Return whether the text is one line of single-width characters: Latin letters, and our few symbols."""
     return text.isprintable() and (text.isascii() or all(sign < "\u0300" or sign in "–→←" for sign in text))

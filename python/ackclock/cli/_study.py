@@ -1,6 +1,6 @@
 """`ackclock study`.
 
-Length: the options of its commands are declared here, each once, with what refuses them.
+Length: the options of its commands are declared here, each once, with their checks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def show(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """Options of running studies.
+    """Options for running studies.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class Options:
     kernel
         Whether to run the kernel part of each study.
     registered
-        A plan that was written before; the seeds follow from its hash.
+        A plan written earlier, from whose hash the seeds follow.
     held_out
-        A text that was fixed before, from which the seeds follow.
+        A text fixed in advance, from which the seeds follow.
     """
 
     scale: str
@@ -102,7 +102,7 @@ class Options:
     held_out: str = ""
 
     def check(self) -> None:
-        """Refuse impossible options before anything is run."""
+        """Refuse invalid options before anything is run."""
         from ackclock.study import SCALES
 
         if self.scale not in SCALES:
@@ -123,7 +123,7 @@ class Options:
 
 
 def study_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or in which a report would replace files that no study wrote."""
+    """Refuse a folder that is not writable, or in which a report would replace files not written by a study."""
     from ackclock.study.result import MARKS, WRITTEN
 
     _terminal.own_folder(folder, WRITTEN, MARKS, whose="study")
@@ -272,14 +272,14 @@ def _run_one(name: str, options: Options) -> int:
 
 
 def specification_line(curve: Curve) -> str:
-    """Return the verdicts of a claim under other readings as a sentence."""
+    """Return the verdicts of a claim under its other readings, as a sentence."""
     from ackclock.study.specification import told
 
     return told(curve)
 
 
 def _compare(result: StudyResult, options: Options, head: str) -> int:
-    """Compare a result with its record, or record it; return the exit code."""
+    """Compare a result with its record, or record it; returns the exit code."""
     if options.held_out:
         return _held_out(result, options)
     for line in result.unexpected:
@@ -294,7 +294,7 @@ def _compare(result: StudyResult, options: Options, head: str) -> int:
 
 
 def _held_out(result: StudyResult, options: Options) -> int:
-    """Print how many verdicts hold with other seeds; return the exit code."""
+    """Print how many verdicts hold with other seeds; returns the exit code."""
     from ackclock.study import held_out
     from ackclock.study.record import Record
 
@@ -426,7 +426,7 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
 
 
 def _registered(found: Study, file: Path | None) -> str:
-    """Return the hash of the registered plan. Refused if the plan no longer describes the study."""
+    """Return the hash of the registered plan. Refuse a plan that no longer describes the study."""
     if file is None:
         return ""
     from ackclock.study import register

@@ -196,7 +196,7 @@ def status(
             from ackclock.sweep.page import trusting
 
             text = folder / "sweeps" / found["sweep"] / "sweep.toml"  # missing until the end of the first session
-            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # only reads it
+            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # only parsed
             asked = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
             again = " ".join((asked, *held))
             _terminal.say(f"`{again}` repeats the first that failed:")
@@ -570,7 +570,7 @@ def reached(results: Results, precision: Precision) -> str:
 
 
 def told_same(results: Results) -> list[str]:
-    """Return a note on cells whose seeds make no difference."""
+    """Return a note about cells in which all seeds give the same run."""
     from ackclock.sweep.measures import SAME
 
     same, cells = len(results.same), results.runs["cell"].n_unique()
@@ -581,7 +581,7 @@ def told_same(results: Results) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """Return a share as text: "91.4 %"."""
+    """Return a fraction as text: "91.4 %"."""
     return f"{share * 100:.3g} %"
 
 
@@ -647,7 +647,7 @@ def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Pat
 
 
 def _folder(target: Path, out: Path | None) -> tuple[Path, str]:
-    """Return folder and name of a sweep that has been run."""
+    """Return the folder and name of a sweep that has been run."""
     from ackclock import sweep as sweeps
 
     if target.is_dir():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
 
 TOLD = 4
-"""Largest number of flows that get a sentence about their limits."""
+"""Maximum number of flows whose limits are described in a sentence."""
 
 ROOMY = 100
 """Minimum terminal width, in columns, for one-line headings and full names of links."""
@@ -48,7 +48,7 @@ def tables(result: Run) -> list[Sheet]:
             found.append(make(result, rows))
     found.append(_links(result))
     if result.rows("fetches") and len(result.rows("flows")) > TOLD:
-        found.sort(key=lambda sheet: sheet.title != "fetches")  # with many fetches, their durations are shown first
+        found.sort(key=lambda sheet: sheet.title != "fetches")  # with many flows, fetches come first
     return found
 
 
@@ -79,7 +79,7 @@ def _flows(result: Run) -> Sheet:
 
 
 def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
-    """Return a sentence for each flow about the causes that limited it; empty if there are many flows."""
+    """Return a sentence per flow about the causes that limited it; empty if there are many flows."""
     from ackclock._results.limits import held, sentence
 
     said = []

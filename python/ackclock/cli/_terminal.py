@@ -1,4 +1,4 @@
-"""Output to the terminal and to the disk: tables, progress, and whether a folder can be written at all."""
+"""Output to terminal and disk: tables, progress, and checks that folders are writable."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ WIDE = 140
 """Width in columns of a table written to a file or a pipe."""
 
 PATIENCE_S = 2
-"""Time after which a command shows that it is working, seconds."""
+"""Time after which a command shows that it is working, s."""
 
 GRACE_S = 0.7
-"""Time that interrupted work may take to clean up, seconds."""
+"""Time that interrupted work may take to clean up, s."""
 
 _works: list[Future[Any]] = []
 
@@ -70,7 +70,7 @@ def _harmless(console: Console, part: RenderableType) -> RenderableType:
 
 
 def say(text: str) -> None:
-    """Print arbitrary text to standard output. Control characters other than line breaks are shown as text."""
+    """Print arbitrary text to standard output. Control characters except line breaks are shown as text."""
     typer.echo(printable(text))
 
 
@@ -95,8 +95,8 @@ def width() -> int:
 
 
 def _may_be_terminal(stream: Any) -> bool:
-    """Return whether rich, whose import is slow, has to decide. Without a terminal it is not asked, unless the
-    environment forces colour.
+    """Return whether rich, whose import is slow, has to decide. Without a terminal it does only if the environment
+    forces colour.
     """
     return stream.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
 
@@ -124,7 +124,7 @@ def show_json(value: Any) -> None:
 
 def show_json_rows(head: Mapping[str, Any], name: str, table: pl.DataFrame) -> None:
     """Print JSON to standard output: an object with `head`, and the rows of a table under `name`. Rows are printed one
-    by one, because as Python values they take a hundred times the memory of the table.
+    by one, because Python values take a hundred times the memory of the table.
     """
     import json
 
@@ -196,7 +196,7 @@ def interruptible(work: Callable[[], T], *, doing: Callable[[], str] | None = No
 
 @contextmanager
 def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
-    """Show the activity and its duration on a terminal; the line is erased at the end."""
+    """Show on a terminal what is being done and for how long; the line is erased at the end."""
     started = time.monotonic()
     shown = widest = 0
 
@@ -222,7 +222,7 @@ def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
 
 def _wait(done: Future[Any], tick: Callable[[], None] = lambda: None) -> None:
     # Wait in slices: the signal may be delivered to another thread, and then does not wake this one. Joining the thread
-    # does not work, because an interrupted join considers the thread ended (Python 3.11).
+    # does not work, because an interrupted join treats the thread as ended (Python 3.11).
     while not done.done():
         futures.wait([done], timeout=0.1)
         tick()
@@ -250,7 +250,7 @@ def wait() -> None:
 
 
 def writable_folder(folder: Path) -> None:
-    """Check that a folder can be written, and leave no trace. Missing folders are tested elsewhere, because another
+    """Check that a folder is writable, leaving no trace. Missing folders are tested elsewhere, because another
     process may be creating the same one.
 
     Raises
@@ -271,8 +271,7 @@ def writable_folder(folder: Path) -> None:
 
 
 def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse an --out that cannot be written, or in which a file would be replaced that no command of ackclock wrote.
-    Nothing has run yet.
+    """Refuse an --out that is not writable, or that would replace a file not written by ackclock. Nothing has run yet.
 
     Parameters
     ----------
@@ -292,7 +291,7 @@ def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whos
 
 
 def writable_file(path: Path, option: str) -> None:
-    """Check that a file can be written, and leave no trace.
+    """Check that a file is writable, leaving no trace.
 
     Raises
     ------
@@ -307,7 +306,7 @@ def writable_file(path: Path, option: str) -> None:
             with path.open("ab"):
                 return
         place = resolved(path, f"{option} {path}")
-        with scratch(place.parent) as part:  # not under its own name, so that a killed command leaves no empty file
+        with scratch(place.parent) as part:  # under a different name, so that a killed command leaves no empty file
             (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None

@@ -95,7 +95,7 @@ def tables(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Describe the tables of a run. Every column has its type, its unit and what null stands for."""
+    """Describe a run's tables: type, unit and meaning of null for each column."""
     from dataclasses import asdict
 
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""Usage errors of typer in our form: what was asked, what was found, what is allowed."""
+"""Turns typer's usage errors into our form: what was asked, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import foremost, one_of, quote
 
 
 def explain(error: BaseException) -> str:
-    """Return one line for an error that typer raised about arguments."""
+    """Return a one-line message for an error that typer raised about arguments."""
     return foremost(_explained(error))
 
 
@@ -74,7 +74,7 @@ def _of_scenarios() -> set[str]:
 
 
 def _wanted(context: Any, option: str) -> str:
-    """Return the values of an option as text; without a context, of the command that was read."""
+    """Return the values of an option as text; without a context, those of the command being parsed."""
     from ackclock.cli._app import commands
 
     read = [context.command] if context is not None else list(commands.read())

@@ -1,4 +1,4 @@
-"""Options that select where runs are made, and the executors for them."""
+"""Options that select where scenarios are run, and the executors for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
-    """The workers that the options select."""
+    """Workers selected by the options."""
 
     jobs: int | None = None
     scheduler: str | None = None

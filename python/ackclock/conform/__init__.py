@@ -1,5 +1,5 @@
-"""Published test cases for congestion controllers as data (scenario, predicate, source), and a controller's results
-in them.
+"""Published test cases for congestion controllers as data (scenario, predicate, source), and a controller's results on
+them.
 """
 
 from ackclock.conform.harness import Outcome, Result, conform

@@ -29,7 +29,7 @@ class Result:
     case
         The case that was run.
     outcome
-        "void" means that the precondition did not occur, which never counts as passed.
+        "void" means that the precondition was not met, which never counts as passed.
     said
         Measured numbers of the deciding run.
     seed, digest
@@ -120,7 +120,7 @@ def _outcome(found: Sequence[Found]) -> Outcome:
 
 
 def _triggered(case: Case, made: Scenario, first: Run, seed: int) -> Run | None:
-    """Repeat a run with a change 1 ns after the candidate has entered a state; until then the two runs are equal."""
+    """Repeat a run with a change 1 ns after the candidate enters a state; until then the two runs are identical."""
     from ackclock._results.run import run as simulate
 
     trigger = case.trigger

@@ -30,14 +30,14 @@ STATES: Mapping[str, float] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """Finding of a predicate: True, False, or None if its precondition did not occur."""
+    """Finding of a predicate: True, False, or None if its precondition was not met."""
 
     holds: bool | None
     said: str
 
 
 def found(bound: Bound, said: str, value: float, most: float | None = None) -> Found:
-    """Return a finding: whether a number, or every number of a range, meets the case's bound, without a margin."""
+    """Return a finding: whether a number, or every number in a range, meets the case's bound, without any margin."""
     return Found(holds=bound.places(value, value if most is None else most) is bound.asked, said=said)
 
 
@@ -101,7 +101,7 @@ def completion(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def goodput(run: Run, asked: Mapping[str, Any]) -> Found:
-    """Goodput between two times is at least, or at most, this share of a rate's payload."""
+    """Goodput between two times is at least, or at most, this fraction of a rate's payload."""
     rate = bits(asked["rate"]) * PAYLOAD
     begin, end = (seconds(asked[k]) for k in ("from", "until"))
     share = _goodput(run, begin, end) / rate
@@ -122,7 +122,7 @@ def reaches(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def loss(run: Run, asked: Mapping[str, Any]) -> Found:
-    """At most this share of the packets is dropped at the bottleneck."""
+    """At most this fraction of the packets is dropped at the bottleneck."""
     import polars as pl
 
     link = run.links.filter(pl.col("name") == "bottleneck.forward").row(0, named=True)
@@ -183,7 +183,7 @@ def state_only(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def state_at(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The first entry into a state lies within this time interval."""
+    """The first entry into a state is within this time interval."""
     begin, end = (seconds(asked[k]) for k in ("from", "until"))
     first = next((b for name, b, _ in stays(run) if name == asked["state"]), None)
     if first is None:
@@ -209,7 +209,7 @@ def variable(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def estimate(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The estimated rate matches the payload rate within this share, on leaving a state or at a given time."""
+    """The estimated rate matches the payload rate within this fraction, on leaving a state or at a given time."""
     import polars as pl
 
     rate = bits(asked["rate"]) * PAYLOAD
@@ -245,4 +245,4 @@ PREDICATES: Mapping[str, Predicate] = {
 }
 
 OF_STATES = ("sequence", "state-lasts", "state-follows", "state-only", "state-at")
-"""Predicates that need states, which only BBR has."""
+"""Predicates about controller states, which only BBR has."""

@@ -36,7 +36,7 @@ from ackclock.scenario import Scenario
 __all__ = ["OWN", "SHARE", "Drawn", "Miss", "comes_back", "draw"]
 
 SHARE = 0.9
-"""Required share of the flow's undisturbed goodput."""
+"""Required fraction of the flow's undisturbed goodput."""
 
 PACKET_BITS = 8 * 1500
 LEAST_BDP, MOST_BDP, MOST_BDP_OF_MODEL = 10, 80, 250
@@ -45,7 +45,7 @@ could carry 90 %. Larger windows that grow by one per round trip take longer and
 """
 
 MODEL = frozenset({"bbr", "bbr3"})
-"""Controllers that learn a rate from probes; all others grow per round trip."""
+"""Controllers that learn a rate by probing; all others grow per round trip."""
 
 OWN: Mapping[str, str] = {
     "vegas": "takes a lower RTT of before for the path's, and a standing queue for its own (Mo, La, Anantharam, Walrand, INFOCOM 1999);"
@@ -58,7 +58,7 @@ TROUBLES = ("loss", "outage", "rate", "delay")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """A run with a disturbance, and its counterpart without.
+    """A run with a disturbance, and its counterpart without one.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Drawn:
     limit_s
         Time allowed for the recovery.
     window_s
-        Length of the windows of time that are compared.
+        Length of the time windows that are compared.
     """
 
     said: str
@@ -89,11 +89,11 @@ class Miss:
     Parameters
     ----------
     number
-        Number of the draw.
+        Draw number.
     drawn
         The run, whose seed is the number.
     reached
-        Best share of the undisturbed rate in any window of time.
+        Best fraction of the undisturbed rate in any time window.
     """
 
     number: int
@@ -113,7 +113,7 @@ def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, A
     controller, options
         As a scenario names them.
     number, seed
-        Seed and number of the draw.
+        Number and seed of the draw.
     """
     # Only `random()` is documented to give the same numbers in every version of Python.
     one = random.Random(f"trouble {seed} {number}").random
@@ -212,7 +212,7 @@ def comes_back(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Miss]:
-    """Draw runs, and return those in which the flow does not recover.
+    """Draw runs, and return those in which the flow fails to recover.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Why is this transfer slow? A capture of TCP, and what limited each moment of it.
+"""Why is this transfer slow? Read a TCP capture, and find what limited the sender at each moment.
 
 >>> from ackclock.diagnose import diagnose
 >>> found = diagnose("transfer.pcapng")  # doctest: +SKIP
@@ -64,10 +64,10 @@ __all__ = [
 
 
 MOST_UNEXPLAINED = 0.1
-"""Largest unexplained share of the time; a capture taken at the receiver with more is not diagnosed."""
+"""Maximum unexplained fraction of the time for a capture taken at the receiver to be diagnosed."""
 
 SPARE = 0.2
-"""Share of the path's capacity above which spare capacity is reported. Below it the path counts as full."""
+"""Fraction of the path's capacity above which spare capacity is reported. Below it the path counts as full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,10 +80,10 @@ class Cause:
         Name as in table `limits` of a run: `rwnd`, `cwnd`, ... If the sender paces, `pacing` includes the congestion
         window and, if the path had no queue, a queue in the sender's host.
     seconds, share
-        Duration, and its share of the time in which the transfer was not idle.
+        Duration, and the same as a fraction of the time in which the transfer was not idle.
     lost_bytes
-        Bytes that the path could have carried in that time beyond those that it did carry; None if the path's rate is
-        unknown, a lower bound if the rate is one.
+        Additional bytes that the path could have carried in that time; None if the path's rate is unknown, a lower
+        bound if the rate is only a lower bound.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Diagnosis:
     at
         Capture point, seen from the data: `sender`, `receiver`, `between` or `unknown`.
     missed
-        Share of the data that the capture itself has missed.
+        Fraction of the data that is missing from the capture.
     refused
         Reason why there are no conclusions; empty if there are some.
     causes
@@ -117,17 +117,17 @@ class Diagnosis:
     mss
         Payload of a full segment, bytes.
     replay
-        Replay of the sender, instant by instant; None if refused.
+        Step-by-step replay of the sender; None if refused.
     sent
-        The sender's transmissions, and which were lost; None if refused.
+        The sender's transmissions, and which of them were lost; None if refused.
     notes
-        Facts that the capture shows only roughly, or not at all.
+        Notes on what the capture shows only roughly, or not at all.
     answer
-        Place of the limit, the change that would help, and the certainty; None if nothing is known.
+        Where the limit is, what change would help, and how certain that is; None if nothing is known.
     policer
-        Policer on the path, if the losses show one.
+        Policer on the path, if the losses reveal one.
     early_bytes
-        Bytes in flight when slow start ended, if that was early and nothing was lost.
+        Bytes in flight when slow start ended, if it ended early and without a loss.
     """
 
     connection: dict[str, Any]
@@ -150,7 +150,7 @@ class Diagnosis:
         return f"<Diagnosis: {self.refused or self.sentence}>"
 
     def _repr_html_(self) -> str:
-        """HTML for notebooks: the answer, and the shares of the causes."""
+        """HTML for notebooks: the answer, and the fraction of time for each cause."""
         said = self.refused or (str(self.answer) if self.answer is not None else self.sentence)
         return _html.heading(said) + _html.table(
             ("cause", "share of the time"), [(cause.name, f"{100 * cause.share:.0f} %") for cause in self.causes]
@@ -163,7 +163,7 @@ class Diagnosis:
 
     @property
     def level(self) -> bool:
-        """Whether the bytes in flight are equal in every round trip. If so, the cause `cwnd` may be the send buffer."""
+        """Whether the bytes in flight are the same in every round trip. If so, the cause `cwnd` may be the send buffer."""
         return self.replay is not None and self.replay.level
 
     @property
@@ -172,7 +172,7 @@ class Diagnosis:
         return self.paced and self.path is not None and not self.path.identified
 
     def table(self) -> pl.DataFrame:
-        """Table of the causes: name, seconds, share of the time that was not idle, bytes lost to each."""
+        """Table of the causes: name, seconds, fraction of the non-idle time, bytes lost to each."""
         import polars as pl
 
         schema = {"cause": pl.String, "seconds": pl.Float64, "share": pl.Float64, "lost_bytes": pl.Float64}
@@ -201,7 +201,7 @@ class Diagnosis:
         columns = {}
         for name, column in COLUMNS.items():
             spent = np.concatenate([[0.0], np.cumsum(np.where(causes == name, np.diff(times), 0.0))])
-            # linear interpolation, because a cause lasts for a whole interval between two instants
+            # linear interpolation, because one cause applies throughout the interval between two instants
             columns[column] = np.diff(np.interp(edges, times, spent))
         flow = pl.Series("flow", np.zeros(intervals), dtype=pl.UInt32)
         return pl.DataFrame({"t_s": edges[1:], **columns}).insert_column(1, flow)
@@ -238,13 +238,13 @@ def diagnose(
     Parameters
     ----------
     path
-        A capture (pcap, pcapng), best taken at the sender.
+        A capture (pcap, pcapng), preferably taken at the sender.
     connection
         Number of the connection, as in `ackclock read`; None: the one with the most data in one direction.
     anonymise
         Whether to replace addresses and ports.
     progress
-        Called with the share of the file that is read.
+        Called with the fraction of the file read so far.
 
     Returns
     -------
@@ -402,7 +402,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
 def _untold(
     why: str, row: dict[str, Any], at: str, missed: float, mss: int, told: tuple[str, ...], where: Answer
 ) -> Diagnosis:
-    """Return the diagnosis without the sender's waits, but with everything that is visible without them."""
+    """Return the diagnosis without the sender's waits, but with everything that can be seen without them."""
     return Diagnosis(
         connection=row,
         at=at,
@@ -426,7 +426,7 @@ def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: P
 
 def _closed(played: Replay) -> bool:
     """Return whether the receiver's window was below half of its maximum for most of the time in which it was the
-    limit, because its application reads slowly.
+    limit, which indicates a slowly reading application.
     """
     largest, shut, held = 0, 0.0, 0.0
     for now, then, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):

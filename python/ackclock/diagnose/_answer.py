@@ -1,5 +1,5 @@
-"""Where the limit is, in a word: the network, the server, the client, an application, or unknown; with a change that
-would help, and the certainty.
+"""Where the limit is, in a word (the network, the server, the client, an application, or unknown), with a change that
+would help and the certainty.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "answer"]
 
 SURE, LIKELY, CLOSE = 0.6, 0.4, 0.15
-"""Minimum share of the time for the first cause to be sure, and likely; minimum lead over the next cause of another place."""
+"""Minimum fraction of the time for the first cause to be sure, and to be likely; minimum lead over the next cause at another location."""
 
 FULL = 0.2
-"""Unused share of the path's capacity below which the path counts as full."""
+"""Unused fraction of the path's capacity below which the path counts as full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,21 +73,21 @@ def answer(
     row
         The direction.
     level
-        The bytes in flight are equal in every round trip.
+        The bytes in flight are the same in every round trip.
     buffered
-        The application may have waited for room in its send buffer.
+        The application may have been waiting for send buffer space.
     closed
         The receiver has closed its window, or advertises less than half of the earlier one.
     idle
-        Share of the lifetime with nothing to send and nothing outstanding, attributed to the application here.
+        Fraction of the lifetime with nothing to send and nothing outstanding, which counts as the application's time here.
     policer
-        Policer on the path, if the losses show one.
+        Policer on the path, if the losses reveal one.
     early
         Segments in flight at the end of slow start, if it ended early without a loss.
     nagle
-        Share of the lifetime in which Nagle's algorithm held back a short segment.
+        Fraction of the lifetime in which Nagle's algorithm held back a short segment.
     """
-    # Length: one sentence for each place
+    # Length: one sentence per location
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
     if not causes and idle > 0:
         return Answer(

@@ -2,8 +2,8 @@
 with the error of the fit.
 
 Changes to the path are made in the path model; changes to the sender alone use the better-fitting of the two models.
-The mirror loses the segments that were lost in the capture, with any sender, and its application writes at the captured
-times.
+Whatever the sender, the mirror loses the segments that were lost in the capture, and its application writes at the
+captured times.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ NOW = "as it is"
 """Name of the first row, which has no change."""
 
 FASTER = 10
-"""Factor of rate and queue on a second path, over which each change also runs if the capture gives only a bound of the
-rate.
+"""Factor applied to rate and queue for a second path, on which each change is also run if the capture gives only a
+lower bound of the rate.
 """
 
 SEEDS = 8
-"""Runs per change. Eight runs have the same sign by chance once in 128."""
+"""Runs per change. Eight runs agree in sign by chance once in 128."""
 
 SENDER = "flows.0."
-"""Prefix of the keys of the sender, for which the mirror is used."""
+"""Prefix of the sender's keys; changes to them use the mirror."""
 
 SEEN = 0.1
-"""Minimum share of the time in which the application waited, for the mirror to show the effect of another sender. The
-mirror repeats the application's writes.
+"""Minimum fraction of the time spent waiting by the application, for the mirror to show the effect of another sender.
+The mirror repeats the application's writes.
 """
 
 SAME = 0.05
-"""Largest difference between the effects on both paths, as a fraction of the transfer's time."""
+"""Maximum difference between the effects on the two paths, as a fraction of the transfer time."""
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("congestion control reno", {"flows.0.congestion_control": "reno"}),
@@ -57,7 +57,7 @@ CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("round trip 20 ms longer", {"delay": 10_000_000}),
     ("twice the rate", {"rate": 2}),
 )
-"""Name of a change -> keys and values of the scenario. `delay` is added to the path's delay, `rate` multiplies its rate."""
+"""Name of a change -> scenario keys and values. `delay` is added to the path's delay; `rate` multiplies its rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,18 +69,18 @@ class Outcome:
     name
         Name of the change; the first outcome has none.
     seconds, least, most
-        Time of the transfer, s: the median over the seeds, and the extremes; None if it did not end.
+        Transfer time, s: median, minimum and maximum over the seeds; None if the transfer did not end.
     change
-        Relative change of the time per seed (positive: longer): the median.
+        Median over the seeds of the relative change in time (positive: longer).
     change_least, change_most
-        Extremes of that change.
+        Minimum and maximum of that change.
     tells
-        The change exceeds the error of the fit and has one sign with every seed; if the rate is a bound, over a faster
+        The change exceeds the fit error and has the same sign with every seed; if the rate is only a bound, on a faster
         path as well.
     unknown
-        The rate is a bound and the effect differs over a faster path, so it is unknown.
+        The effect is unknown, because the rate is only a bound and a faster path gives a different effect.
     model, error
-        Model that was run, `path` or `mirror`, and its relative error in the transfer's time.
+        Model that was run, `path` or `mirror`, and its relative error in transfer time.
     """
 
     name: str
@@ -110,11 +110,11 @@ def what_if(
     fit
         Path model; None if there is none.
     mirror
-        Mirror, used for changes of the sender if it fits better.
+        Mirror, used for changes to the sender if it fits better.
     seeds
         Runs of each change, with the same seeds for all.
     progress
-        Called with the share that is done.
+        Called with the fraction completed.
 
     Raises
     ------
@@ -151,8 +151,8 @@ def what_if(
 
 
 def _waits_for_nobody(mirror: Fit) -> bool:
-    """Return whether the application writes at the captured times although it hardly ever waited. No change of the
-    sender could then make it send earlier.
+    """Return whether the model's application writes at the captured times although it hardly ever waited; if so, no
+    change to the sender could make it send earlier.
     """
     waited = next((one.capture for one in mirror.quantities if one.name == "application" and one.unit == "share"), 0.0)
     return mirror.scenario.flows[0].workload.kind == "writes" and waited < SEEN
@@ -163,8 +163,8 @@ def _of_sender(keys: dict[str, Any]) -> bool:
 
 
 def _faster(scenario: Scenario) -> Scenario:
-    """Return a faster path that the capture allows as well, because it gives only bounds of rate and queue. The queue
-    keeps its length in time.
+    """Return a faster path that is also consistent with the capture, which gives only bounds on rate and queue. The
+    queue keeps its length in time.
     """
     from ackclock import units
 
@@ -179,7 +179,7 @@ def _faster(scenario: Scenario) -> Scenario:
 
 
 def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
-    """Return an outcome that holds over both the slowest and the faster path; unknown if the two differ."""
+    """Return an outcome that holds on both the slowest and the faster path; unknown if the two differ."""
     if other is None:
         return one
     if one.change is None or other.change is None:
@@ -189,7 +189,7 @@ def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
 
 
 def _changed(scenario: Scenario, changes: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[str, Scenario]]:
-    """Return the scenario, and the changes that have an effect on it."""
+    """Return the scenario and those changes that affect it."""
     made = [(NOW, scenario)]
     for name, keys in changes:
         changed = _apply(scenario, keys)

@@ -1,7 +1,7 @@
-"""Bytes in flight at each position of the data, and lost transmissions: the features that identify a controller.
+"""Bytes in flight at each offset of the data, and lost transmissions: the features that identify a controller.
 
-Both are indexed by position in the data instead of time: a mirrored run loses the same segments, so the two stay
-aligned over any length.
+Both are indexed by offset instead of time: a mirrored run loses the same segments, so the two stay aligned over any
+length.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ class Sent:
     ends, flights
         End offset of each packet of new data, and bytes in flight including it.
     lost
-        Segment numbers, counted from 1 as if all were full, and the lost transmission of each; 0 is the first.
+        Segment numbers, from 1 and as if all segments were full, and which transmission of each was lost; 0 is the first.
     lost_at
-        Lost segments by the offset of their first byte, counted from 1.
+        Lost segments by the 1-based offset of their first byte.
     lost_in_order
         Lost segments, counted in the order of first transmission.
     lost_acks
-        Numbers of lost packets on the return path, counted from 1, inferred from ACKs that cover twice as much as
-        usual.
+        1-based numbers of packets lost on the return path, inferred from ACKs that cover twice as much as usual.
     acks
         Number of ACKs received.
     first_flight
@@ -51,7 +50,7 @@ class Sent:
     marks
         Number of ACKs that report a mark.
     large
-        Share of packets with several segments.
+        Fraction of packets with several segments.
     """
 
     ends: Floats
@@ -128,19 +127,19 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
 
 
 NEIGHBOURS = 4
-"""Number of ACKs on either side, a quarter of which must show how many segments an ACK usually covers."""
+"""Number of ACKs on either side, of which a quarter must show how many segments an ACK usually covers."""
 
 LEAST_NUMBERED, IN_A_ROW, ODD, MOST_LOST, WRAP = 20, 0.9, 0.01, 100, 1 << 16
-"""Identification fields count a host's packets from this number of packets, with this share of successive numbers;
-largest share of unrelated numbers; largest gap that is a loss; modulus.
+"""Identification fields count a host's packets from this number of packets on, with this fraction of consecutive
+numbers; maximum fraction of unrelated numbers; maximum gap that is a loss; modulus.
 """
 
 MOST_ACKS = 200_000
-"""Largest number of ACKs that are searched for losses."""
+"""Maximum number of ACKs searched for losses."""
 
 
 def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
-    """Find lost ACKs: an ACK that reports several times the usual amount of new data covers for lost ones before it.
+    """Find lost ACKs: an ACK that reports several times the usual amount of new data makes up for lost ones before it.
     While data is missing at the receiver, each segment triggers an ACK with SACK blocks.
     """
     import polars as pl
@@ -154,7 +153,7 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     known = Known()
     count, una, news = 0, 0, 0
-    hole = apart = False  # a hole before the packet, or since
+    hole = apart = False  # a hole before the packet, or one that has appeared since
     for kind, ack, seq, length in back.iter_rows():
         if kind == "sack":
             # includes data in order that may have waited for this ACK
@@ -237,7 +236,7 @@ class Known:
         return new
 
     def drop(self, start: int, end: int) -> int:
-        """Drop everything before the end of a range; return how many bytes of the range were known."""
+        """Drop everything before the end of a range; return how many of its bytes were known."""
         j = bisect_left(self.starts, end)
         known = sum(max(min(end, self.ends[k]) - max(start, self.starts[k]), 0) for k in range(j))
         rest = self.ends[j - 1] if j and self.ends[j - 1] > end else None
@@ -248,8 +247,8 @@ class Known:
 
 
 def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:
-    """Return offsets of segments and the lost transmission of each: a segment retransmitted n times was lost n times,
-    minus spurious retransmissions.
+    """Return segment offsets and the lost transmission of each: a segment retransmitted n times was lost n times, minus
+    spurious retransmissions.
     """
     import polars as pl
 
@@ -276,14 +275,14 @@ def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Bytes in flight over the data, in equal parts of the data.
+    """Bytes in flight as a function of offset, averaged over equal parts of the data.
 
     Parameters
     ----------
     logs
         Natural logarithm of the mean number of segments in flight in each part.
     reached
-        Share of the data that was sent at all.
+        Fraction of the data that was sent at all.
     """
 
     logs: Floats
@@ -298,8 +297,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     ends, flights
         See `Sent`, bytes.
     whole
-        Bytes of the data.
-    cells
+        Size of the data, bytes. cells
         Number of parts.
     mss
         Payload of a full segment, bytes.
@@ -330,7 +328,7 @@ def _segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats
 
 
 def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
-    """Return the curve of a run that recorded the trace of its flow.
+    """Return the curve of a run that recorded a trace of its flow.
 
     Parameters
     ----------
@@ -344,6 +342,6 @@ def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
 
     rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
     ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
-    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # the trace counts the first segment of a packet
+    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # counts the first segment only
     flights = (rows["flight_size"].to_numpy().astype(np.float64) + behind) * mss
     return curve(ends, flights, whole=whole, cells=cells, mss=mss)

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 __all__ = ["early_end"]
 
 SMALL = 0.5
-"""Share of the path's capacity, in bytes in flight, below which slow start has ended early."""
+"""Fraction of the path's capacity, in bytes in flight, below which slow start has ended early."""
 
 DOUBLES, CREEPS = 1.5, 1.25
-"""Growth of the bytes in flight per round trip: minimum during slow start, maximum after it."""
+"""Growth of the bytes in flight per round trip: minimum during slow start, maximum afterwards."""
 
 TRIPS = 3
-"""Number of successive round trips with slow growth."""
+"""Number of consecutive round trips with slow growth."""
 
 
 def early_end(played: Replay, path: Path, mss: int) -> int | None:
-    """Return the bytes in flight at the end of slow start; None unless it was early and without a loss.
+    """Return the bytes in flight at the end of slow start; None unless slow start ended early and without a loss.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks of a capture before conclusions are drawn: unknown window scale, a clock that ran backwards, duplicated
+"""Checks on a capture before conclusions are drawn: unknown window scale, a clock that ran backwards, duplicated
 packets.
 """
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "ask"]
 
 LEAST_STEP_S = 1e-3
-"""Largest backward step of the clock that is explained by reading the clocks of two processors, s."""
+"""Maximum backward step of the clock that is attributed to reading the clocks of two processors, s."""
 
 UNKNOWN_SHIFT, LARGEST_SHIFT = 14, 14
-"""Shift for windows of unknown scale, so that they never limit the sender; largest shift (RFC 7323)."""
+"""Shift for windows of unknown scale, large enough for them never to limit the sender; maximum shift (RFC 7323)."""
 
 AT_EDGE = 0.3
-"""Minimum share of the data sent up to the edge of the window, for the smallest possible scale to be taken as the true one."""
+"""Minimum fraction of the data sent up to the edge of the window, for the smallest possible scale to be taken as the true one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,13 @@ class Asked:
     packets
         Packets with non-decreasing times, and windows in bytes.
     row
-        Row of the connection, without values that the file cannot give.
+        The connection's row, without values that cannot be derived from the file.
     window
         Whether the receiver's window is known: `known`, `inferred` from what was in flight, `unknown`.
     notes
-        Facts that a reader has to know.
+        Caveats for the reader.
     refused
-        Reason why there can be no conclusions; empty if there can.
+        Why no conclusions can be drawn; empty if they can.
     """
 
     packets: pl.DataFrame
@@ -101,7 +101,7 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
 
 def _scaled(packets: pl.DataFrame, *, server: bool, mss: int) -> tuple[pl.DataFrame, str]:
     """Return windows in bytes. The scale is the smallest one that allows the bytes in flight, if those reached the
-    window; otherwise it is so large that the window never limits.
+    window; otherwise it is large enough for the window never to be the limit.
     """
     import polars as pl
 

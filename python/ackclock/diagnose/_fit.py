@@ -1,8 +1,8 @@
 """Builds a scenario from a diagnosis, runs it, and compares it with the capture, quantity by quantity.
 
 The model is a path (rate, delay, queue, random losses), the receiver's window, and one transfer of the same size. It
-contains no address and no payload. Both are measured in the same way: the model's run is captured, and that capture is
-diagnosed.
+contains no address and no payload. Capture and model are measured in the same way: the model's run is captured, and
+that capture is diagnosed.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 __all__ = ["BASIS", "Fit", "Quantity", "fit", "fit_mirror", "model"]
 
 BASIS = 0.1
-"""Largest error of the transfer's time with which the model is used for what-if."""
+"""Maximum error in transfer time for the model to be used for what-if."""
 
 QUEUE_BASIS = 0.5
-"""Largest error of the mean RTT with which the model is used for what-if. Beyond it the model has a different queue,
-even if the time happens to fit.
+"""Maximum error in mean RTT for the model to be used for what-if. Beyond it the model has a different queue, even if
+the transfer time happens to fit.
 """
 
 OWN_PACE = 0.2
-"""Share of the lifetime without data to send, above which a model without the application is useless."""
+"""Fraction of the lifetime without data to send above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
-"""Minimum share of the time limited by the receiver's window, for the window to be part of the model."""
+"""Minimum fraction of the time limited by the receiver's window, for the window to be part of the model."""
 
 SEEDS = 8
 
 ACK_BYTES = 52
 
 MOST_BYTES = 2 * 10**9
-"""Largest transfer that is simulated, bytes."""
+"""Largest transfer simulated, bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """One quantity of the capture and of the model: the median over seeds, and its extremes.
+    """One quantity in the capture and in the model, as median, minimum and maximum over the seeds.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Quantity:
     capture, model, least, most
         Values in the capture and in the model, and the model's extremes.
     error
-        Relative deviation of the model from the capture; None if the capture's value is zero. For shares, the
-        difference.
+        Relative deviation of the model from the capture; None if the capture's value is zero. For fractions, the
+        absolute difference.
     """
 
     name: str
@@ -78,9 +78,9 @@ class Fit:
     scenario
         Scenario of the model.
     quantities
-        Compared quantities, the transfer's time first.
+        Compared quantities, the transfer time first.
     error
-        Relative error of the transfer's time.
+        Relative error in transfer time.
     bound
         Whether the path was never full: its rate may be higher than the model's, and its queue's length is unknown.
     mirror
@@ -101,7 +101,7 @@ class Fit:
 
     @property
     def wrong(self) -> str:
-        """Reason why the model cannot be used for what-if; empty if it can."""
+        """Why the model cannot be used for what-if; empty if it can."""
         rtt = next((one.error for one in self.quantities if one.name == "mean RTT"), None)
         if self.error > BASIS:
             return f"{self.error * 100:.0f} % off in the time of the transfer; allowed: at most {BASIS * 100:.0f} %"
@@ -129,14 +129,14 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
     found
         Diagnosis with conclusions.
     controller
-        Sender's controller, which cannot be read from a capture.
+        The sender's controller, which a capture does not show.
     own_pace
-        Largest accepted share of the time with nothing to send.
+        Maximum accepted fraction of the time with nothing to send.
 
     Raises
     ------
     InputError
-        If the capture allows no model: no conclusions, an application with a pace of its own, no rate.
+        If no model can be built: the diagnosis has no conclusions or no rate, or the application sets the pace.
     """
     from ackclock.scenario import Scenario
 
@@ -186,13 +186,13 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
 
 
 def _whole_rate(bps: float) -> int:
-    """Round a rate to four digits: the estimate is not more precise."""
+    """Round a rate to four digits, because the estimate is no more precise."""
     step = int(10 ** max(len(str(int(bps))) - 4, 0))
     return max(round(bps / step) * step, 1000)
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
-    """Return the model's queue: as long as the losses show, else twice the longest wait seen."""
+    """Return the model's queue: as long as the losses indicate, otherwise twice the longest wait seen."""
     assert path.base_rtt_s is not None
     assert path.greatest_rtt_s is not None
     waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
@@ -238,8 +238,8 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
 
 
 def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
-    """Return the mirror, for what-if; None if there is none, or if a full queue caused losses that another sender would
-    have avoided.
+    """Return the mirror for what-if; None if there is none, or if losses were caused by a full queue, because another
+    sender might have avoided them.
 
     Parameters
     ----------

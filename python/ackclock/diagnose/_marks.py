@@ -1,7 +1,7 @@
-"""Segments that a sender considers lost after the ACKs received so far (RACK, RFC 8985).
+"""Segments that a sender considers lost, given the ACKs received so far (RACK, RFC 8985).
 
-Lost segments are retransmitted before new data, lowest first. A later packet with other content therefore shows that
-these have been retransmitted before it.
+Lost segments are retransmitted before new data, lowest first. A packet with other content therefore shows that all
+lower ones had been retransmitted.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ackclock.diagnose._unseen import LEAST_RTO_S
 __all__ = ["AGAIN", "Marks"]
 
 DEGREE = 3
-"""Number of segments that must be reported above a hole for the hole to be repaired at once."""
+"""Number of segments that must be reported above a hole for it to be repaired at once."""
 
 RACK = 0.25
-"""Fraction of the minimum RTT for which RACK waits if fewer segments are reported."""
+"""Fraction of the minimum RTT that RACK waits if fewer segments are reported."""
 
 AGAIN = 0.9
 """Fraction of the minimum RTT within which the loss of a retransmission cannot be detected."""
@@ -39,7 +39,7 @@ class Marks:
     Parameters
     ----------
     acks
-        Time of arrival of each ACK, and its row, followed by the rows of its SACK blocks.
+        Arrival time of each ACK, and its row, followed by the rows of its SACK blocks.
     trip
         Minimum RTT, s.
     reordered
@@ -93,7 +93,7 @@ class Marks:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is reported missing and no loss is being repaired."""
+        """Whether nothing is reported missing and no loss is under repair."""
         return self.una >= self._high and not self._told
 
     def timeout(self, t: float) -> None:
@@ -104,12 +104,12 @@ class Marks:
         self._high = self._nxt
 
     def since(self, start: int) -> float:
-        """Return the time of a segment's last departure."""
+        """Return the time at which a segment was last sent."""
         return self._sent.get(start, (float("inf"), 0.0, False))[0]
 
     def probe(self, t: float) -> float:
-        """Return the departure of a lost probe. After the probe, which starts the timer anew, the timer sent the next
-        retransmission, also lost.
+        """Return the departure of a lost probe. After the probe, which restarts the timer, the timer sent the next
+        retransmission, which was also lost.
         """
         last = max(self._heard, max((self._sent[start][0] for start in self._open), default=0.0))
         return min((last + t) / 2, last + PROBE * self._rtt + (LEAST_RTO_S if len(self._open) < 2 else 0.0))
@@ -121,7 +121,7 @@ class Marks:
         return count > 1 and self.una >= self._high and t - self._heard >= PROBE * self._rtt + LEAST_RTO_S
 
     def unexpected(self, start: int) -> bool:
-        """Return whether a segment is the first of several outstanding ones, and nothing had reported its loss."""
+        """Return whether a segment is the first of several outstanding ones, and its loss has not been reported."""
         first = len(self._open) > 1 and start == self._open[0]
         return first and start not in self.lost and start not in self._waits
 
@@ -154,7 +154,7 @@ class Marks:
             self._waits.clear()
 
     def _came(self, start: int, end: int, heard: float) -> list[int]:
-        """Remove the segments of a range that had not been reported, and return them."""
+        """Remove from a range the segments that had not been reported, and return them."""
         first, last = bisect_left(self._open, start), bisect_left(self._open, end)
         news = self._open[first:last]
         del self._open[first:last]
@@ -162,7 +162,7 @@ class Marks:
             t, at, again = self._sent.pop(one)
             self.lost.pop(one, None)
             self._waits.pop(one, None)
-            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # else the earlier one arrived
+            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # otherwise the first arrived
                 self.newest, self._rtt = (t, at), heard - t
         return news
 

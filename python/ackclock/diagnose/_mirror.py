@@ -21,8 +21,8 @@ CUT: dict[str, Any] = {
     "hosts": [{"name": "sender", "cuts_packets": True}],
     "flows.0.host": "sender",
 }
-"""Settings of a sender whose network card cuts packets of several segments, so that single segments cross the path, as
-from a real host.
+"""Settings of a sender whose network card splits multi-segment packets, so that single segments cross the path, as from
+a real host.
 """
 
 SYN_BYTES = 60
@@ -47,9 +47,9 @@ def mirrored(
     controller
         Sender's controller.
     slack
-        Factor by which its queue exceeds the longest queue seen; a sender that fills it further loses packets there.
+        Ratio of its queue to the longest queue seen; a sender that fills it beyond that loses packets there.
     most_bytes
-        Bytes of the data to send, from its beginning; None: all.
+        Amount of data to send, from the beginning, bytes; None: all.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def mirrored(
     link = scenario.network.bottleneck
     hand = found.connection["handshake_rtt_s"]
     assert link is not None
-    # the small packets of a handshake do not queue behind others of the connection
+    # the small packets of a handshake do not queue behind others of their connection
     if hand is not None and hand == hand:
         delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
         if 0 < delay < units.whole(link.delay, units.DURATION):
@@ -98,7 +98,7 @@ def mirrored(
 
 
 def with_window(scenario: Scenario, most: float | None) -> Scenario:
-    """Set the receive buffer that gives this window. A buffer offers slightly less than its size; one trial run
+    """Set the receive buffer that results in this window. A buffer offers slightly less than its size; a trial run
     measures how much.
 
     Parameters
@@ -120,7 +120,7 @@ def with_window(scenario: Scenario, most: float | None) -> Scenario:
 
 
 def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
-    """Join neighbouring segments into ranges."""
+    """Join adjacent segments into ranges."""
     made: list[dict[str, int]] = []
     for which, n in sorted((which, n) for n, which in lost):
         last = made[-1] if made else None
@@ -132,7 +132,7 @@ def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
 
 
 def _writes(played: Replay, base_rtt_s: float, left: int) -> list[dict[str, Any]]:
-    """Return the times and sizes of writes. A write ends when the sender had nothing to send for longer than `MOMENT`."""
+    """Return the times and sizes of writes. A write ends when the sender has had nothing to send for longer than `MOMENT`."""
     begins, start, made, waited = 0.0, 1, [], 0.0
     origin = played.instants[0].t
     for before, now, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["ANY", "BOTH", "BUFFERED", "EITHER", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
-"""Cause that limited a paced sender; a capture does not show which of the two."""
+"""Cause for a paced sender that was limited by pacing or the window; a capture does not show by which."""
 
 ANY = "pacing, the congestion window or a queue in the sender's host"
-"""Cause that limited a paced sender on a path without a queue: a queue in the host spaces packets out as well."""
+"""Cause for a paced sender on a path without a queue: a queue in the host spaces packets out as well."""
 EITHER = "the congestion window or the send buffer"
-"""Cause that limited a sender with equal bytes in flight in every round trip."""
+"""Cause for a sender with the same bytes in flight in every round trip."""
 
 BUFFERED = "the application or its send buffer"
-"""Cause that limited a sender whose application writes after ACKs, up to the same amount in flight."""
+"""Cause for a sender whose application writes after ACKs, up to the same amount in flight."""
 
 NEARER, NEARER_S = 20, 0.02
-"""Minimum multiple of the base RTT, and minimum time in seconds, for a handshake that was answered by a host further away than the receiver of the data."""
+"""Minimum handshake RTT, in base RTTs and in seconds, for the handshake to have been answered by a host further away than the data receiver."""
 
 WORTH_TELLING = 0.01
-"""Smallest share of the time that is reported; the accuracy of the causes is no better."""
+"""Minimum fraction of the time for a cause to be reported; the accuracy of the causes is no better."""
 
 
 def together(
@@ -48,7 +48,7 @@ def together(
     unqueued
         Whether the sender paces, and there was no queue on the path.
     level
-        Whether the bytes in flight are equal in every round trip: then the send buffer counts as the congestion window.
+        Whether the bytes in flight are the same in every round trip: then the send buffer counts as the congestion window.
     """
     made = dict(seconds)
     if paced:
@@ -75,7 +75,7 @@ def label(name: str, paced: bool, unqueued: bool = False, level: bool = False) -
     unqueued
         Whether it does, and there was no queue on the path.
     level
-        Whether the bytes in flight are equal in every round trip.
+        Whether the bytes in flight are the same in every round trip.
     """
     from ackclock._results.limits import CAUSES
 
@@ -104,11 +104,11 @@ def notes(
     at
         Capture point.
     missed
-        Share of the data that the capture missed.
+        Fraction of the data that the capture missed.
     inferred
         Inferred ACKs and repairs that the capture lacks, and missing packets of unknown content.
     unexplained
-        Share of the time that nothing visible at the receiver explains.
+        Fraction of the time that nothing visible at the receiver explains.
     row
         Row of the connection.
     cut

@@ -1,8 +1,8 @@
 """Losses on the path of a capture taken at the receiver, found by the identification field of IP headers.
 
 Linux increments the field for each packet that one end of a connection sends, retransmissions included. The field
-therefore gives the order of departure, and a gap between two numbers is a loss between them. The lost packet had new
-data if the next packet is further on. Otherwise it was a retransmission, or the end of a flight whose retransmission
+therefore gives the order of departure, and a gap between two numbers is a loss. The lost packet carried new data if the
+next packet is further on. Otherwise it was a retransmission, or the end of a flight whose retransmission
 comes next.
 """
 
@@ -21,20 +21,20 @@ from ackclock.diagnose._marks import AGAIN, Marks
 __all__ = ["Departed", "Departure", "departures", "numbered"]
 
 IN_A_ROW = 0.5
-"""Share of packets with successive numbers, below which the numbers do not count packets."""
+"""Fraction of packets with consecutive numbers below which the numbers do not count packets."""
 
 SAME = 0.02
-"""Share of packets with the number of an earlier one, above which the numbers are not used. Hosts that write 0 number
+"""Fraction of packets that repeat an earlier number above which the numbers are not used. Hosts that write 0 number
 only the segments that a network card cuts from one packet, each time from 0.
 """
 
 FEW = 3
-"""Largest number of unexplained gaps with which the numbers are still used."""
+"""Maximum number of unexplained gaps with which the numbers are still used."""
 
 WRAP = 1 << 16
 
 MOST_LOST = 4096
-"""Largest number of losses in one gap."""
+"""Maximum number of losses in one gap."""
 
 SILENCE = 1.5
 """Round trips without a packet, after which a timer may have sent the next one: a tail loss probe waits for two."""
@@ -46,7 +46,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class _Missing:
-    """Missing number: index among the received ones, earliest and latest departure, assumed departure."""
+    """A missing number: its index among the received ones, earliest and latest departure, assumed departure."""
 
     at: float
     before: float
@@ -56,7 +56,7 @@ class _Missing:
 
 @dataclass(slots=True)
 class Departure:
-    """Packet in the sender's order: index, time of departure, row, and whether it arrived."""
+    """A packet in the sender's order: index, departure time, row, and whether it arrived."""
 
     at: float
     t: float
@@ -65,7 +65,7 @@ class Departure:
 
 
 def numbered(own: list[Row], mss: int) -> list[int] | None:
-    """Return numbers that count the packets of this connection, extended beyond 16 bits; None if the capture has none.
+    """Return numbers that count this connection's packets, extended beyond 16 bits; None if the capture has none.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
 
 
 def _parts(row: Row, mss: int) -> int:
-    """Return the number of segments in a packet; each segment has its own number."""
+    """Return the number of segments in a packet; each segment has its own identification number."""
     return max(-(-int(row[4]) // mss), 1)
 
 
@@ -117,7 +117,7 @@ class Departed:
 
 
 class _Due(NamedTuple):
-    """Hole that may have been retransmitted; sorted with the certain ones first, then by offset."""
+    """A hole that may have been retransmitted. Certain ones sort first, then by offset."""
 
     optional: bool
     start: int
@@ -126,12 +126,12 @@ class _Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Sender:
-    """The sender's departures, reconstructed from the numbers."""
+    """The sender's departures, as reconstructed from the numbers."""
 
     server: bool
     mss: int
     end: int
-    """End of the data that arrived within the capture."""
+    """End of the data that arrived during the capture."""
     trip: float
     marks: Marks
     comes: dict[int, list[float]]
@@ -199,13 +199,13 @@ class _Sender:
         return sorted(made)
 
     def may_be(self, start: int, unit: _Missing) -> bool:
-        """Return whether a packet may be the retransmission of a hole, regardless of how the hole was reported."""
+        """Return whether a packet may be the retransmission of a hole, however the hole was reported."""
         since = self.marks.since(start)
         return since <= unit.after - AGAIN * self.trip and self.was_lost(start, unit.t)
 
     def released(self, before: float, t: float, count: int, then: int) -> int:
-        """Return how many of the missing packets the previous ACK released: as many as it allowed beyond those that
-        arrived, and as the ACKs up to the next packet do not explain.
+        """Return how many of the missing packets the previous ACK released: those that it allowed beyond the ones that
+        arrived, as far as the ACKs up to the next packet do not explain them.
         """
         opened = self.opened
         room = opened.get(before, 0.0) / self.mss - self.left_at[before]
@@ -251,7 +251,7 @@ class _Sender:
         return made + [last] * (rest + mine)
 
     def was_lost(self, start: int, t: float) -> bool:
-        """Return whether a retransmission at this time may have been lost: the next one follows a round trip later at the earliest."""
+        """Return whether a retransmission sent at this time may have been lost: the next one follows a round trip later at the earliest."""
         comes = self.comes.get(start, [])
         later = bisect_left(comes, t)
         return later == len(comes) or comes[later] >= t + AGAIN * self.trip
@@ -272,7 +272,7 @@ def departures(
     Parameters
     ----------
     own, numbers, left
-        Rows of packets in the order of their numbers, and their times of departure.
+        Rows of packets in the order of their numbers, and their departure times.
     server
         Whether the server sends the data.
     mss
@@ -308,7 +308,7 @@ def departures(
     for at, (seen, gap, t) in enumerate(zip(own, gaps, left, strict=True)):
         row = seen
         if gap is None:
-            continue  # a copy made by the network
+            continue  # a duplicate made by the network
         for i, left_at in enumerate(_left(found, heard, before, t, gap, pushed=pushed)):
             pending.append(_Missing(at - 1 + (i + 1) / (gap + 1), before, t, left_at))
         before = t
@@ -374,7 +374,7 @@ def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int,
 
 
 def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """Return times of ACK arrivals -> bytes acknowledged."""
+    """Return ACK arrival times -> bytes acknowledged."""
     made: dict[float, float] = {}
     una = 1.0
     for t, row in acks:
@@ -385,7 +385,7 @@ def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _told(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """Return times of ACK arrivals -> bytes acknowledged that no SACK block had reported."""
+    """Return ACK arrival times -> bytes acknowledged that no SACK block had reported."""
     made: dict[float, float] = {}
     known, una = Known(), 1
     for t, row in acks:
@@ -398,7 +398,7 @@ def _told(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _edges(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """Return times of ACK arrivals -> end of the receiver's window."""
+    """Return ACK arrival times -> end of the receiver's window."""
     made: dict[float, float] = {}
     edge = 1.0
     for t, row in acks:
@@ -433,13 +433,13 @@ def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> t
 
 
 def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, wait: float) -> bool:
-    """Return whether no data follows a packet for some time, which means that a timer sent it."""
+    """Return whether a packet is followed by a pause in the data, which means that a timer sent it."""
     behind = (left[i] for i in range(at + 1, len(own)) if own[i][4] and gaps[i] is not None)
     return next(behind, math.inf) >= left[at] + wait
 
 
 def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
-    """Assign contents to the missing packets between two with data: pending retransmissions come first."""
+    """Assign contents to the missing packets between two packets with data: pending retransmissions come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
     for i, unit in enumerate(pending):
         must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)
@@ -458,8 +458,8 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
 
 
 def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
-    """Assign contents to the end of a flight. The next packet is new data, or the first retransmission of the flight's
-    end, which was sent after the last delivered packet.
+    """Assign contents to the end of a flight. The next packet is new data, or the first retransmission of the end of
+    the flight, which was sent after the last delivered packet.
     """
     start, t = row[3], now.t
     again = (
@@ -478,5 +478,5 @@ def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
     if again is not None and found.missing:
         found.lost_again(again, found.missing[-1], found.marks.probe(t), row)
     found.undecided.clear()
-    if start > found.nxt:  # more data than numbers is missing
+    if start > found.nxt:  # more data is missing than numbers
         found.lost(now, found.nxt, start - found.nxt, row, "data")

@@ -36,7 +36,7 @@ RATE_BOUND = " The path was never full: its rate and its queue in the model are 
 """Text below the table of a model whose rate is a bound."""
 
 DRAWN = 2
-"""Number of candidates drawn next to the capture in the figure."""
+"""Number of candidates drawn next to the capture."""
 
 
 def page(
@@ -59,7 +59,7 @@ def page(
     name
         File name of the capture.
     command
-        Command that makes the same page.
+        Command that generates the same page.
     """
     sections = [*_causes(found), *_which(identity), *_model(fit, outcomes)]
     row = found.connection
@@ -125,7 +125,7 @@ def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
 
 
 def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
-    """Return the rows of the path's table, as text."""
+    """Return the rows of the path table, as text."""
     from ackclock.text import rate
 
     path, row = found.path, found.connection
@@ -186,14 +186,14 @@ def _candidates(identity: Identity) -> Table:
 
 
 def candidate_cells(one: Any) -> tuple[str, str, str]:
-    """Return a candidate's row of the table, as text."""
+    """Return a candidate's table row, as text."""
     ratio = NONE if one.ratio is None else f"{one.ratio:,.1f}" if one.ratio < 1e4 else "> 10,000"
     return f"{one.distance * 100:.1f} %", NONE if one.spread is None else f"{one.spread * 100:.1f} %", ratio
 
 
 def _flights(identity: Identity) -> Live:
     first = identity.candidates[0].name
-    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # the other candidates ran in part
+    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # others were run only in part
     beside = [name for name in whole if name not in identity.names][:DRAWN]
     drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
     looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")
@@ -255,7 +255,7 @@ def _told(value: float, unit: str) -> str:
 
 
 def percent(error: float | None) -> str:
-    """Return a share with its sign, as text."""
+    """Return a fraction with its sign, as text."""
     if error is None:
         return NONE
     return "0.0 %" if abs(error) < 0.0005 else f"{error * 100:+.1f} %"
@@ -289,7 +289,7 @@ def _fitted(fit: Fit) -> Section:
 
 
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
-    """Return a change's row of the table, as text."""
+    """Return a change's table row, as text."""
     now = one.name == NOW
     basis = f"{one.model}, {one.error * 100:.1f} %"
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"

@@ -1,8 +1,8 @@
 """Times at which packets passed the bottleneck, and how long each had waited there.
 
 An ACK may be late but never early: the receiver delays some (RFC 5681), or reports several segments above a hole at a
-time. But a packet leaves the bottleneck before the packets behind it, by at least their transmission time. The ACK with
-the least delay in the next round trips therefore gives the time. A lost packet would have left after the packet before
+time. But a packet leaves the bottleneck before the packets behind it, by at least their transmission time. The least
+delayed ACK in the next round trips therefore gives the time. A lost packet would have left after the packet before
 it.
 """
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 __all__ = ["Passed", "Waits"]
 
 HORIZON = 4
-"""Number of median round trips within which later ACKs are used. A repair, during which all ACKs may be late, takes one."""
+"""Number of median round trips within which later ACKs are used. A repair, during which all ACKs may be late, takes one round trip."""
 
 PASSES = 3
 """Number of passes over the segments of one ACK: each gives the time of one more segment after the last precise ACK."""
 
 CALM = 0.5
-"""Minimum share of the data before the last ACK at which nothing was missing, for later ACKs to be ignored."""
+"""Minimum fraction of the data before the last ACK at which nothing was missing, for later ACKs to be ignored."""
 
 HELD_S = 1.1e-3
-"""Time for which a receiver may delay ACKs while segments are missing, s (Linux, with the slack of its timer). No ACK
-shows how long the delay was.
+"""Maximum ACK delay while segments are missing, s (Linux, with the slack of its timer). No ACK shows how long the delay
+was.
 """
 
 NEAR = 0.01
-"""Largest deviation of the time between two ACKs from a whole number of packets, in transmission times of a packet."""
+"""Maximum deviation of the time between two ACKs from a whole number of packets, in packet transmission times."""
 
 SETTLED = 3
-"""Number of ACKs after a loss, one of which must be as late as the ACK before the loss: single ACKs may vary."""
+"""Number of ACKs after a loss, one of which must be as late as the ACK before it; single ACKs may vary."""
 
 SOON = 0.98
 """Fraction of the base RTT before which no ACK can belong to a transmission."""
@@ -55,8 +55,8 @@ class Waits:
     lost
         Wait that each lost packet would have had.
     beyond
-        Segments by which each lost packet would have made the queue longer than any delivered one did. None would if
-        there was room.
+        Segments by which each lost packet would have lengthened the queue beyond what any delivered packet saw; not
+        positive if there was room.
     """
 
     longest: float
@@ -66,7 +66,7 @@ class Waits:
 
 @dataclass(slots=True)
 class Passed:
-    """Departures in order, retransmissions included, and the time at which an ACK reported each."""
+    """Departures in order, retransmissions included, and the times at which ACKs reported them."""
 
     left: array[float] = field(default_factory=lambda: array("d"))
     size: array[int] = field(default_factory=lambda: array("l"))
@@ -106,7 +106,7 @@ class Passed:
         mss
             Payload of a full segment, bytes.
         whole
-            Whether the capture has missed nothing: then there is no third ACK between two.
+            Whether the capture is complete: then no ACK is missing between two others.
         """
         import numpy as np
 
@@ -150,7 +150,7 @@ class Passed:
         )
 
     def _between(self, came: Ints, lost: Ints, *, base: float, rate: float, mss: int) -> Floats:
-        """Return how long the bottleneck was busy between two delivered packets with packets that were lost after it.
+        """Return how long, between two delivered packets, the bottleneck was busy with packets that were lost after it.
         The later packet was already queued when the earlier one left the bottleneck, so everything between their ACKs
         is a whole number of packets. Zero if a packet's transmission is shorter than the time for which an ACK may be
         delayed.
@@ -177,7 +177,7 @@ class Passed:
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:
-    """Return for each value the minimum of it and the next ones, over windows of this length."""
+    """Return, for each value, the minimum of it and the following ones, over windows of this length."""
     import numpy as np
 
     padded = np.full(-(-(len(values) + count) // count) * count, np.inf)

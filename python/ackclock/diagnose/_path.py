@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["Path", "estimate"]
 
 STANDS_S = 2e-3
-"""Smallest excess of the RTT over the base that shows a queue, s; a tenth of the base is needed as well."""
+"""Minimum excess of the RTT over the base for a queue to be reported, s; it must also be a tenth of the base."""
 
 LEAST_PACKETS, STRETCHES = 100, (20, 80, 320)
-"""Minimum number of packets delivered behind a queue for an estimate of the rate: in total, and per uninterrupted
+"""Minimum number of packets delivered from a queue for a rate estimate: in total, and per uninterrupted
 piece. Longer pieces are used if the shorter ones disagree because ACKs jitter.
 """
 
@@ -28,32 +28,32 @@ LEAST_PIECES, NARROWER = 8, 1.5
 """Minimum number of longer pieces, and factor by which they must agree better than the shorter ones."""
 
 HALF, TIGHT = 0.5, 2e-3
-"""Share of the pieces, by bytes, that must agree, and their largest relative difference if they determine the rate."""
+"""Fraction of the pieces, by bytes, that must agree to determine the rate, and their maximum relative difference."""
 
 AGREE = 0.06
-"""Largest relative difference within the best half. Beyond it the pieces give no rate, and the transfer's own rate is a
+"""Maximum relative difference within the best half. Beyond it the pieces give no rate, and the transfer's own rate is a
 lower bound.
 """
 
 PLACE = 0.7
-"""Share of the pieces, by bytes and from the slowest one, that is used if they do not agree within `TIGHT`."""
+"""Fraction of the pieces, by bytes and starting with the slowest, that is used if they do not agree within `TIGHT`."""
 
 OPEN = 0.5
-"""Fraction of the largest window so far, below which the receiver's application, not the path, sets the pace."""
+"""Fraction of the maximum window so far, below which the receiver's application, not the path, sets the pace."""
 
 LEAST_SPAN_S = 0.01
-"""Minimum time over which a rate is measured, s: timestamps of captures are not exact."""
+"""Minimum time over which a rate is measured, s: capture timestamps are not exact."""
 
 FULL, EMPTY = 0.8, 0.2
 """Fractions of the longest wait: a loss above the first hit a full queue, a loss below the second an empty one."""
 
 AGREEING, BEYOND = 2, 0.25
-"""Number of losses that determine a queue's length, and fraction of a segment by which they would have waited longer
-than every delivered packet. A single loss may have another cause.
+"""Number of losses needed to determine a queue's length, and fraction of a segment by which the lost packets would have
+waited longer than every delivered one. A single loss may have another cause.
 """
 
 BLURRED = 2
-"""Segments by which they may have waited less, if the departures of lost packets are only approximately known."""
+"""Segments by which they may have waited less, if departures of lost packets are known only approximately."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,15 +63,15 @@ class Path:
     Parameters
     ----------
     base_rtt_s, greatest_rtt_s
-        Minimum and maximum round trip of segments that were sent once.
+        Minimum and maximum RTT of segments sent only once.
     rate_bps
         Payload that the bottleneck carries, bit/s; None if no round trip was measured.
     identified
-        Whether a queue existed long enough: else the rate is a lower bound.
+        Whether a queue existed long enough; otherwise the rate is a lower bound.
     wire_bps
         Rate including IP and TCP headers.
     queue_s
-        Wait in the full queue, s; None if no loss shows it.
+        Wait in the full queue, s; None if no loss reveals it.
     queue_bound
         Whether no two losses at a full queue agree on its length: the queue is at least this long.
     losses_full, losses_random, losses_between
@@ -107,7 +107,7 @@ def estimate(
     header
         Bytes of IP and TCP before it.
     blurred
-        Uncertainty in seconds of the departure of packets that no ACK had released.
+        Uncertainty in the departure times of packets that no ACK had released, s.
     trip
         Minimum round trip of a full segment, s, as the capture shows it: if departures are only known to `blurred`, a
         round trip may seem shorter.
@@ -118,7 +118,7 @@ def estimate(
     base = min(rtts, default=None)
     greatest = max(rtts, default=None)
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
-    if base is not None and rate is not None and identified:  # each segment of a packet takes its own transmission time
+    if base is not None and rate is not None and identified:  # each segment of a packet has its own transmission time
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
     if base is not None and trip is not None and base < trip <= base + blurred:
         base = trip
@@ -129,7 +129,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # losses by chance would agree as often
+        if blurred and (found.paced or random + between > full):  # random losses would agree as often
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
@@ -151,7 +151,7 @@ def estimate(
 
 
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
-    """Return the rate of delivery over pieces of time with a queue; without such pieces, the highest rate of any round
+    """Return the delivery rate over periods with a queue; without such periods, the highest rate of any round
     trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed wait of the sender show less; pieces after
     late, bunched ACKs show more.
 
@@ -181,7 +181,7 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
 
 
 def _pieces(found: Replay, stands: float, least: int) -> list[tuple[float, int]]:
-    """Return rate, bit/s, and bytes of each piece of at least this many bytes behind a queue, in ascending order."""
+    """Return rate, bit/s, and size in bytes of each piece of at least this many bytes sent from a queue, in ascending order."""
     pieces: list[tuple[float, int]] = []
     first: Instant | None = None
     largest = 0
@@ -206,8 +206,8 @@ def _pieces(found: Replay, stands: float, least: int) -> list[tuple[float, int]]
 
 
 def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) -> tuple[float, float]:
-    """Return the rate that pieces in ascending order determine, and the largest relative difference within the best
-    half. Of long pieces the best half gives the rate, because late and bunched ACKs hardly affect them.
+    """Return the rate determined by pieces in ascending order, and the maximum relative difference within the best
+    half. For long pieces the best half gives the rate, because late and bunched ACKs hardly affect them.
     """
     best = pieces
     narrowest, apart = AGREE if long else TIGHT, float("inf")
@@ -238,13 +238,13 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
-    if len(points) < 2:  # each segment has its own ACK: none was delayed
+    if len(points) < 2:  # each segment has its own ACK, so none was delayed
         points = [(now.t, now.delivered) for now in found.instants if now.acked >= mss]
     best, first = 0.0, 0
     for t, delivered in points:
         while t - points[first][0] > span:
             first += 1
-        if first:  # starts from the data delivered before the round trip
+        if first:  # counts from the data delivered before the round trip
             begin, before = points[first - 1]
             best = max(best, 8 * (delivered - before) / (t - begin))
     if best == 0.0 and len(points) > 1 and points[-1][0] > points[0][0]:

@@ -1,4 +1,4 @@
-"""Where a connection was captured, seen from its data."""
+"""Capture point of a connection, seen from its data."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def place(row: Mapping[str, Any]) -> str:
     """
     at = row["captured_at"]
     if row["from_address"] == row["to_address"]:
-        return "sender"  # both ends are on the host of the capture
+        return "sender"  # both ends are on the capturing host
     if at in ("between", "unknown"):
         return str(at)
     return "sender" if at == row["way"] else "receiver"
 
 
 def guess(played: Replay, row: Mapping[str, Any]) -> str:
-    """Guess the capture point without a handshake: `sender` if data follows ACKs at once, else `unknown`.
+    """Guess the capture point without a handshake: `sender` if data follows ACKs immediately, else `unknown`.
 
     Parameters
     ----------

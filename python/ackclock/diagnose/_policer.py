@@ -1,4 +1,4 @@
-"""Detects a policer: a token bucket that fills at a rate and drops packets that find it empty, without delaying any.
+"""Detects a policer: a token bucket that fills at a fixed rate and drops packets that find it empty, without delaying any.
 
 The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). The bytes that passed
 between the first and the last loss give the rate. The bucket, empty at the first loss, is filled at that rate, and each
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["Policer", "policed"]
 
 LEAST_LOST = 15
-"""Minimum number of losses that show a policer."""
+"""Minimum number of losses for a policer to be reported."""
 
 FULL_QUEUE = 0.2
-"""Largest share of losses at a full queue. A queue drops packets beyond a rate and a burst as well, but it delays the
+"""Maximum fraction of losses at a full queue. A queue, too, drops packets beyond a rate and a burst, but it delays the
 others.
 """
 
 FULL, OVERDRAWN = 0.1, 0.03
-"""Largest share of lost segments that may have found tokens, and of delivered ones that may have found none."""
+"""Maximum fraction of lost segments that may have found tokens, and of delivered ones that may have found none."""
 
 NEAR_SEGMENTS = 4
-"""Uncertainty of the bucket's level, segments: departures are known, arrivals at the bucket are not."""
+"""Uncertainty of the bucket's level, segments: departure times are known, arrival times at the bucket are not."""
 
 FASTER = 1.1
-"""Factor by which the path must have been faster than the policer at some time. Otherwise the losses are those of a
-very short queue.
+"""Factor by which the path must have been faster than the policer at some time. Otherwise a very short queue explains
+the losses.
 """
 
 
@@ -46,7 +46,7 @@ class Policer:
     Parameters
     ----------
     rate_bps
-        Rate of payload that passes the policer, bit/s.
+        Payload rate that the policer allows, bit/s.
     burst_bytes
         Bytes that passed in a burst before the first loss, beyond that rate.
     """
@@ -56,7 +56,7 @@ class Policer:
 
 
 def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss: int) -> Policer | None:
-    """Return the policer that the losses show; None if they show none.
+    """Return the policer revealed by the losses; None if there is none.
 
     Parameters
     ----------

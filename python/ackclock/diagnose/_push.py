@@ -18,17 +18,17 @@ __all__ = ["marks_tell", "without_marks"]
 PSH = 0x08
 
 LEAST, MARKED = 3, 0.8
-"""Minimum number of packets with several segments, and share of marked ones above which the mark means nothing."""
+"""Minimum number of packets with several segments, and fraction of marked ones above which the mark means nothing."""
 
 ENDED = 0.3
-"""Share of marked bursts, among those with a full last segment, above which the mark means nothing."""
+"""Fraction of marked bursts, among those with a full last segment, above which the mark means nothing."""
 
 BURSTS = 10
-"""Number of bursts of several segments that suffices if single segments are marked only at the end of a write."""
+"""Number of multi-segment bursts that suffices if single segments are marked only at the end of a write."""
 
 BY_SIZE, OFTENER = 0.15, 5.0
-"""Minimum share of marked bursts, and minimum ratio to the share of marked single segments, for the size of a packet to
-be the cause of the mark. A burst may end in a single segment after larger packets, so that few bursts need to be
+"""Minimum fraction of marked bursts, and minimum ratio to the fraction of marked single segments, for packet size to be
+the cause of the mark. A burst may end in a single segment after larger packets, so that few bursts need to be
 marked.
 """
 
@@ -49,7 +49,7 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
     mss
         Payload of a full segment, bytes.
     apart
-        Largest distance of packets in one burst, s; None at the receiver, where packets with one timestamp and one echo
+        Maximum gap between packets of one burst, s; None at the receiver, where packets with one timestamp and one echo
         form a burst.
     """
     import polars as pl
@@ -72,7 +72,7 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
     )
     ends = bursts.filter((pl.col("length") >= mss) & (pl.col("length") % mss == 0))
     of_all = _share(ends) if ends.height >= LEAST else 0.0
-    # a sender that marks packets of several segments does not mark single ones
+    # a sender that marks multi-segment packets does not mark single segments
     large, single = ends.filter(pl.col("whole") > mss), ends.filter(pl.col("whole") == mss)
     of_large = _share(large) if large.height >= BURSTS else 0.0
     by_size = of_large >= max(BY_SIZE, OFTENER * _share(single))
@@ -80,7 +80,7 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
 
 
 def _share(bursts: pl.DataFrame) -> float:
-    """Return the share of bursts whose last segment is marked."""
+    """Return the fraction of bursts whose last segment is marked."""
     return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 

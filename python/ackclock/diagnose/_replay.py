@@ -33,13 +33,13 @@ __all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 PSH, FIN = 0x08, 0x01
 
 LONGEST_GAP_S = 2e-4
-"""Upper bound of `gap`, the sender's own delay from an ACK to the data that it releases, s."""
+"""Upper bound of `gap`, the sender's own delay between an ACK and the data that it releases, s."""
 
 SLICE = 50_000
-"""Number of rows that are converted to plain values at a time."""
+"""Number of rows converted to plain values at a time."""
 
 UNKNOWN = (0.0, 2, 0, 0)
-"""Entry of `sent_at` for bytes that were not sent as one packet; counts as sent twice."""
+"""Entry of `sent_at` for bytes that were not sent as one packet; treated as sent twice."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -48,7 +48,7 @@ class Replay:
 
     instants: list[Instant]
     causes: list[str]
-    """Cause of the time after each instant except the last."""
+    """Cause that applies from each instant to the next."""
     seconds: dict[str, float]
     carried: dict[str, int]
     """Bytes delivered while each cause was active."""
@@ -57,16 +57,16 @@ class Replay:
     timeouts: int = 0
     paced: bool = False
     level: bool = False
-    """Whether the sender does not pace and the bytes in flight are equal in every round trip."""
+    """Whether the sender does not pace and the bytes in flight are the same in every round trip."""
     buffered: bool = False
-    """Whether the application may have waited for room in the send buffer."""
+    """Whether the application may have been waiting for send buffer space."""
     nagle: float = 0.0
     """Part of the application's time in which Nagle's algorithm held back a short segment that was already written, s."""
     small: bool = False
     """Whether writes of less than a segment wait for the ACK of the previous one (Nagle)."""
     acks: int = 0
     gap: float = 0.0
-    """Largest time between packets that count as one instant, s."""
+    """Maximum time between packets that count as one instant, s."""
 
 
 def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
@@ -115,7 +115,7 @@ def gap(packets: pl.DataFrame, server: bool) -> float:
 
 
 class _Sender:
-    """State of the sender, as shown by its packets."""
+    """Sender state, as far as its packets show it."""
 
     def __init__(self, *, server: bool, mss: int, gap: float, marks: bool) -> None:
         self.server, self.mss, self.gap, self.marks = server, mss, gap, marks
@@ -138,9 +138,9 @@ class _Sender:
         self.syn_at: float | None = None
         self.srtt: float | None = None
         self.rttvar = 0.0
-        self.quiet_since = 0.0  # time of the last progress, or of the last transmission of the head
+        self.quiet_since = 0.0  # last progress, or last transmission of the first outstanding segment, s
         self.recoveries = self.timeouts = self.acks = 0
-        self.order: list[int] = []  # ends in flight, ascending
+        self.order: list[int] = []  # end offsets in flight, ascending
         self.first = 0
 
     def take(
@@ -203,7 +203,7 @@ class _Sender:
         at = bisect_left(self.order, end, self.first)
         if at < len(self.order):
             *_, whole, number = self.sent_at[self.order[at]]
-            if self.order[at] - whole < end:  # a piece cut by a network card counts as the whole packet
+            if self.order[at] - whole < end:  # a piece cut by a network card stands for the whole packet
                 self.passed.lost.append(number)
             self._cut(at, seq, end)
         if end in self.sent_at:
@@ -248,8 +248,8 @@ class _Sender:
                 self.sent_at[edge] = (first, times, edge - begin, number)
 
     def _is_due(self, t: float) -> bool:
-        """Return whether the first segment in flight has waited for the retransmission timeout, and no probe was sent
-        since the last ACK.
+        """Return whether the first segment in flight has waited for the retransmission timeout, and no probe has been
+        sent since the last ACK.
         """
         first = self.sent_at.get(self.order[self.first], UNKNOWN) if self.first < len(self.order) else UNKNOWN
         due = self.srtt is not None and first[1] == 1 and t - first[0] >= self.srtt + LEAST_RTO_S
@@ -274,7 +274,7 @@ class _Sender:
                 self._sample(now, t, end)
 
     def _comes(self, t: float, start: int, end: int) -> None:
-        """Record the packets in a range that an ACK reports and no earlier one did."""
+        """Record the packets in a range that this ACK is the first to report."""
         at, self.heard_at = start, t
         for a, b in [*self.sacked, (end, end)]:
             if b <= at:
@@ -410,8 +410,8 @@ class _Sender:
 
 
 def unexplained(found: Replay) -> float:
-    """Return the share of the time that is attributed to the application, although the previous packet did not end a
-    write and no ACK came with the next one.
+    """Return the fraction of the time attributed to the application although the previous packet did not end a write
+    and no ACK arrived with the next one.
 
     Parameters
     ----------
@@ -419,10 +419,10 @@ def unexplained(found: Replay) -> float:
         Replay of the sender.
     """
     if found.small:
-        return 0.0  # several writes fill a segment, which is sent after the last of them
+        return 0.0  # several writes can fill a segment, which is sent after the last of them
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
-    # after this instant no new data was sent
+    # no new data was sent after this instant
     last = max((i for i, now in enumerate(found.instants) if now.new), default=0)
     spent, alone = 0.0, False
     for i in range(last - 1, -1, -1):

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 __all__ = ["apart", "likelihoods", "mostly", "same", "spreads"]
 
 FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
-"""Changes in flight caused by a lost ACK or another detail of the path: relative, and in segments."""
+"""Changes in flight size caused by a lost ACK or another detail of the path: relative, and in segments."""
 
 MOST = 0.7
-"""Share of the data over which a candidate has to agree with the capture. Hosts differ in when they cut, join and wake,
-which changes an episode, but neither the growth between losses nor the decrease at each.
+"""Fraction of the data over which a candidate has to agree with the capture. Hosts differ in when they cut packets,
+join them and wake up. That changes an episode, but neither the growth between losses nor the decrease at each loss.
 """
 
 OTHERWISE, WIDE = 0.2, 0.5
-"""Share of the parts in which a candidate may deviate, because many take another course after a lost ACK; and size of
-that deviation.
+"""Fraction of the parts in which a candidate may deviate, because many diverge after a lost ACK; and size of that
+deviation.
 """
 
 ROUNDS = 3
@@ -37,7 +37,7 @@ def apart(one: Curve, other: Curve) -> float:
 
 def mostly(one: Curve, other: Curve) -> float:
     """Return the mean relative difference of two curves over the `MOST` of the data where they are closest. A slightly
-    different host may take another course in a single episode of a few losses, and agree again after it.
+    different host may diverge in a single episode of a few losses and agree again afterwards.
     """
     import numpy as np
 
@@ -62,13 +62,13 @@ def _floor(own: Curve) -> float:
 
 
 def spreads(made: Sequence[Curve], apart: Callable[[Curve, Curve], float]) -> list[float]:
-    """Return the distance of each run to its nearest other run."""
+    """Return the distance from each run to the nearest other run."""
     return [min(apart(a, b) for b in made if b is not a) for a in made]
 
 
 def likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Return the log-likelihood of each candidate over the whole data. Its nearest run counts, with the deviation of an
-    equal host or with that between the candidate's own runs.
+    """Return the log-likelihood of each candidate over the whole data. It is computed from the nearest run, with the
+    deviation expected of an identical host or that between the candidate's own runs.
     """
     import numpy as np
 
@@ -86,9 +86,9 @@ def likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str],
 
 
 def same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
-    """Return whether two candidates behave equally on every path, segment by segment."""
+    """Return whether two candidates behave identically on every path, segment by segment."""
     import numpy as np
 
-    if len(some) != len(others):  # one of them did not run on all paths
+    if len(some) != len(others):  # one of them has not run on all paths
         return False
     return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))

@@ -1,4 +1,4 @@
-"""Facts that any capture shows, regardless of where it was taken: the answer if a sender's waits cannot be read."""
+"""Facts shown by any capture, wherever it was taken: the answer if a sender's waits cannot be read."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
-"""Minimum share of the time without data to send, for the application to be surely, and likely, the limit."""
+"""Minimum fraction of the time without data to send, for the application to be surely, and likely, the limit."""
 
 TRIPS = 2
 """Handshake round trips within which data may still follow an ACK that has just passed."""
 
 STEADY, NEAR = 0.8, 0.15
-"""Share of the time in which data arrived at one rate, and tolerance of that rate, for arrivals to count as steady."""
+"""Fraction of the time in which data arrived at one rate, and tolerance of that rate, for arrivals to count as steady."""
 
 WINDOW = 10
 """Number of segments over which a rate is measured."""
 
 PIECES = 3
-"""Time between packets that separates two bursts, in transmission times of a segment at the measured rate."""
+"""Gap that separates two bursts, in transmission times of a segment at the measured rate."""
 
 LONG_TRIPS = 10
 """Minimum duration of a steady rate, in handshake round trips."""
@@ -43,10 +43,10 @@ SHORT_TRIPS = 8
 """Handshake round trips within which a transfer without losses was in slow start."""
 
 FULL_SEGMENTS = 0.95
-"""Share of full segments below which the program may have set the pace."""
+"""Fraction of full segments below which the program may have set the pace."""
 
 PAUSE_S, PAUSE_TRIPS = 0.2, 4
-"""Minimum time without data that counts as a pause and not as a round trip: seconds, and handshake round trips."""
+"""Minimum time without data that counts as a pause rather than a round trip: seconds, and handshake round trips."""
 
 TIMER_S = 1.0
 """Retransmission timeout, s, to which four round trips are added. A longer silence that no retransmission ends means
@@ -57,10 +57,10 @@ AGAIN = 3
 """Number of unanswered transmissions of one segment after which the path was interrupted."""
 
 FLIGHTS, HELD = 5, 3
-"""Minimum number of silences between flights that end with an ACK, and factor by which they must be longer than others."""
+"""Minimum number of silences between flights that end with an ACK, and factor by which they must be longer than other silences."""
 
 SHUT = 0.5
-"""Minimum share of the time in which the receiver's window had no room for a segment, for the window to be the limit."""
+"""Minimum fraction of the time in which the receiver's window was too small for another segment, for the window to be the limit."""
 
 
 def beyond(refused: str, where: Answer) -> str:
@@ -69,7 +69,7 @@ def beyond(refused: str, where: Answer) -> str:
     Parameters
     ----------
     refused
-        Reason why a sender's waits cannot be read.
+        Why a sender's waits cannot be read.
     where
         The answer.
     """
@@ -84,7 +84,7 @@ def beyond(refused: str, where: Answer) -> str:
 def seen(
     packets: pl.DataFrame, row: Mapping[str, Any], *, server: bool, mss: int, window: str
 ) -> tuple[tuple[str, ...], Answer]:
-    """Return sentences, and where the limit is as far as they show it.
+    """Return sentences, and where the limit is as far as they reveal it.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def _flown(
 
 
 def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...], Answer]:
-    """Return facts and answer for a capture that lacks packets. Long silences after an ACK of all data, and a closed
+    """Return facts and answer for a capture with missing packets. Long silences after an ACK of all data, and a closed
     window, are visible nevertheless.
 
     Parameters
@@ -289,8 +289,8 @@ def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...]
 
 
 def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None) -> tuple[float, float, int, int]:
-    """Return the time in which the sender had nothing to send, the part of it before the other end sent something, the
-    number of such pauses, and the number of holes in the data.
+    """Return the time in which the sender had nothing to send, how much of it ended when the other end sent something,
+    the number of such pauses, and the number of holes in the data.
 
     When all data has been acknowledged and the window has room, a sender with data sends at once, and its data passes
     the capture point a round trip after that ACK at the latest. The round trip from the capture point to the sender is
@@ -335,8 +335,8 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
 
 
 def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
-    """Return the time in which the first outstanding segment was retransmitted without an answer, s, and the number of
-    retransmissions.
+    """Return the time during which the first outstanding segment was retransmitted without an answer, s, and the number
+    of retransmissions.
     """
     una, since, times, stalled, again = 1, None, 0, 0.0, 0
     rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
@@ -356,7 +356,7 @@ def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
 
 
 def _pace(own: pl.DataFrame, *, mss: int, trip: float | None) -> float | None:
-    """Return the payload rate at which data arrived for nearly all of the time, bit/s; None if it was not steady."""
+    """Return the payload rate at which data arrived nearly all the time, bit/s; None if the rate was not steady."""
     import numpy as np
 
     t, length = own["t_s"].to_numpy(), own["length"].to_numpy()

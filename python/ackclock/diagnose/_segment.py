@@ -13,23 +13,23 @@ USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
 """Payload of a full segment, bytes: default without evidence, minimum and maximum."""
 
 TIMESTAMPS = 12
-"""Bytes of the timestamps option in each segment (RFC 7323, padded)."""
+"""Size of the timestamps option in each segment (RFC 7323, padded), bytes."""
 
 CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
-"""Number of common lengths that may be whole segments; number of lengths to be explained; factor in bytes by which a
-smaller segment must explain more.
+"""Number of common lengths that may be whole segments; number of lengths to be explained; how many times more bytes a
+smaller segment must explain.
 """
 
 
 PSH = 0x08
 
 MANY, WRITTEN = 20, 0.9
-"""Minimum number of packets of one length, and minimum share of them that end a write, for the length to be that of the
-program's writes and not of a full segment.
+"""Minimum number of packets of one length, and minimum fraction of them that end a write, for the length to be that of
+the program's writes rather than of a full segment.
 """
 
 NEAR = 0.9
-"""Smallest fraction of the announced MSS that remains on a path with a smaller MTU, usually a tunnel."""
+"""Smallest fraction of the announced MSS that is left on a path with a smaller MTU, usually a tunnel."""
 
 
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
@@ -76,8 +76,8 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     for size in sorted((size for size in sizes if size <= most and size not in writes), reverse=True):
         explained = [(length, count) for length, count in known if length % size == 0]
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
-            # a single length of several segments, the last of which may be short, does not show that the path takes
-            # less
+            # A single length of several segments, the last of which may be short, does not show that the path has a
+            # smaller MTU.
             continue
         covered = sum(length * count for length, count in explained)
         if covered > covers * GAIN:  # a fraction of a segment explains the same lengths, but no more
@@ -86,8 +86,8 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
 
 
 def _written(own: pl.DataFrame, below: float) -> set[int]:
-    """Return the lengths below a bound of which nearly every packet ends a write: a path with a small MTU cuts writes of
-    many segments, and only the last of each is marked.
+    """Return the lengths below a bound at which nearly every packet ends a write: a path with a small MTU cuts writes
+    into many segments, and only the last of each is marked.
     """
     import polars as pl
 

@@ -5,9 +5,10 @@ in a packet identifies the latest ACK that its sender had received. The packet's
 it was sent. A packet released by an ACK can thus be distinguished from one that waited for its pacing time or for the
 application. All times are those at which a packet would have arrived over an empty path.
 
-Packets lost on the path are not in the capture. If IP headers are numbered, the numbers show the losses (`_numbers`). Otherwise each
-hole becomes one packet, sent just before the packet that shows the hole. Packets lost at the end of a flight show when a timer
-retransmits them, if the flight's last delivered packet had no PSH and so more had been written. Lost retransmissions are found by
+Packets lost on the path are not in the capture. If IP headers carry consecutive numbers, these reveal the losses (`_numbers`). Otherwise each
+hole becomes one packet, sent just before the packet that shows the hole. Packets lost at the end of a flight are
+noticed when a timer retransmits them, if the flight's last delivered packet had no PSH, which means that more had been
+written. Lost retransmissions are found by
 `with_repairs`.
 """
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["AsSent", "as_sent"]
 
 TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
-"""Ticks of timestamps, s: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
+"""Tick lengths of timestamps, s: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
 
 NEAR = 0.1
 """Relative tolerance of a measured tick."""
@@ -39,13 +40,13 @@ SILENCE = 1.5
 LEAST_TICKS = 50
 
 SLACK = 0.1
-"""Uncertainty of a tick's beginning, in ticks."""
+"""Uncertainty of the start of a tick, in ticks."""
 
 LATER = 2
 """Minimum number of ticks after an ACK, for a packet that echoes an earlier one to show that the ACK was lost."""
 
 CLOSE = 10
-"""One in this many packets follows the previous one as closely as the path allows. As many random times within a tick
+"""One in this many packets follows the previous one as closely as the path allows. This many random times within a tick
 determine its end to a tenth, `SLACK`.
 """
 
@@ -78,12 +79,12 @@ class AsSent:
 
 
 def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True, marks: bool = True) -> AsSent | None:
-    """Return the packets in the order and at the times of their sender; None if the timestamps do not show them.
+    """Return the packets in the order and at the times of their sender; None if the timestamps do not reveal them.
 
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`, captured at the receiver of the data.
+        Packets from `ackclock.formats.read_capture`, captured at the data receiver.
     server
         Whether the server sends the data.
     mss
@@ -126,7 +127,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         for at, one in enumerate(departed.made):
             last = max(last, one.t)
             made.append((last, 1, at, one.row))
-    if not any(row[7] & FIN for row in own):  # data sent after the last packet had not arrived when the capture ended
+    if not any(row[7] & FIN for row in own):  # data sent later had not arrived by the end of the capture
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
@@ -178,7 +179,7 @@ def _by_holes(
 
 
 def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
-    """Return the beginning of the tick in which each packet was sent, and the length of a tick."""
+    """Return the start of the tick in which each packet was sent, and the tick length."""
     if len(own) < 2 or not any(row[8] for row in own):
         return None
     values, high, before = [], 0, own[0][8]
@@ -206,7 +207,7 @@ def _beside(
     times: dict[int, list[tuple[float, float]]],
     trip: float,
 ) -> tuple[list[float], bool]:
-    """Return the beginnings of the ticks on the ACKs' clock, and whether ACKs show where a tick ends. No packet is sent
+    """Return the start of each tick on the ACKs' clock, and whether ACKs show where a tick ends. No packet is sent
     before the ACK that it echoes arrives, so that none of these ACKs arrives after the end of the packet's tick. If
     many packets are sent with their ACKs, the latest ACK arrives just before that end. Packets that crossed the path
     show the beginning less precisely, because all of them may have been queued.
@@ -240,8 +241,8 @@ class _Acks:
                 una = max(una, reached)
 
     def round_trip(self, own: list[tuple[Any, ...]], length: int = 0) -> float | None:
-        """Return the minimum time from an ACK to a packet of at least this length that it released, over ACKs that were
-        alone in their tick.
+        """Return the minimum time from an ACK to a packet of at least this length that it released, counting only ACKs
+        that were alone in their tick.
         """
         waits = [
             row[0] - times[0][0]
@@ -288,7 +289,7 @@ def _released(
     gaps = sorted(after[0] - row[0] for row, after in pairwise(own) if row[4] and after[4] and after[0] > row[0])
     apart = (
         gaps[len(gaps) // CLOSE] if gaps and not sharp else 0.0
-    )  # a SYN, which begins the first tick, crosses the path this much faster
+    )  # a SYN, which starts the first tick, crosses the path this much faster
     while at < len(own):
         row, begins = own[at], sends[at]
         end = at

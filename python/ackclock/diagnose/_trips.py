@@ -1,4 +1,4 @@
-"""Round trips visible at any capture point: a queue on the path, flights separated by silence, late ACKs.
+"""Findings from round trips visible at any capture point: a queue on the path, flights separated by silence, late ACKs.
 
 The sender's own times are not needed. The handshake gives the time after which an answer passes the capture point, and
 a sender cannot have answered data that has not reached it yet.
@@ -21,7 +21,7 @@ SILENT = 0.3
 """Minimum time without data between two flights, as a fraction of the sender's round trip."""
 
 EARLY, LATER = 0.85, 1.25
-"""Fractions of the sender's round trip between which an ACK passed before the data that it released."""
+"""Bounds on when an ACK must have passed before the data that it released, as fractions of the sender's round trip."""
 
 LATE_S, LATE_TRIPS = 0.03, 3
 """Minimum delay of a late ACK of two or more segments: seconds, and round trips. A delayed ACK waits only for the
@@ -29,11 +29,11 @@ second segment (RFC 9293).
 """
 
 STANDS, LEAST_QUEUE_S = 0.25, 2e-3
-"""Excess over the delay of the empty path that shows a queue: fraction of the round trip, and minimum in seconds."""
+"""Excess over the empty-path delay that indicates a queue: fraction of the round trip, and minimum in seconds."""
 
 STEADY, NEAR, PIECES, LONGEST_PIECE_S = 0.7, 0.3, 8, 0.5
-"""Share of the time with a queue in which data arrived at one rate, tolerance of that rate, minimum number of pieces,
-and length of the longest piece in seconds.
+"""Fraction of the queueing time in which data arrived at one rate, tolerance of that rate, minimum number of pieces,
+and maximum length of a piece in seconds.
 """
 
 WRAP = 1 << 32
@@ -62,7 +62,7 @@ class Flights:
     Parameters
     ----------
     held
-        Time without an ACK until one released the next flight, while the receiver's window had room.
+        Time spent waiting for the ACK that released the next flight, while the receiver's window had room.
     short
         Part of `held` after flights that end in a short segment: nothing more had been written.
     full
@@ -109,8 +109,8 @@ def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
 
 
 def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, float]:
-    """Return the time in which the path had a queue, s, and the payload rate at which data arrived steadily in that
-    time, bit/s, or 0.
+    """Return the time for which the path had a queue, s, and the steady payload rate in that time, bit/s, or 0 if there
+    was none.
 
     A packet that does not echo the timestamp of an ACK was sent before that ACK arrived. If it arrives more than a round trip after the ACK passed,
     the two together took that much longer than over the empty path, whatever the sender waited for.
@@ -122,7 +122,7 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     back
         Minimum time from an ACK to what it releases, s.
     """
-    said: list[int] = []  # timestamps of the receiver, with the times of the first and last packet of each below
+    said: list[int] = []  # receiver timestamps, with the times of the first and last packet of each below
     first: list[float] = []
     last: list[float] = []
     data: list[tuple[float, int, int]] = []
@@ -169,8 +169,8 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
 
 
 def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
-    """Return the time for which two or more segments waited at the receiver for an ACK while no more arrived, s, and
-    the number of such waits.
+    """Return how long two or more segments waited at the receiver to be acknowledged while no more arrived, s, and the
+    number of such waits.
 
     Parameters
     ----------

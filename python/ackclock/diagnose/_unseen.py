@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["UNSEEN", "with_acks", "with_repairs"]
 
 UNSEEN = "unseen"
-"""Kind of an inferred ACK. Its acknowledged offset, and so its RTT, is a guess."""
+"""Kind of an inferred ACK. Its acknowledged offset, and therefore its RTT, is a guess."""
 
 DEGREE = 3
 """Number of segments that must be reported above a hole for the hole to be repaired."""
@@ -29,16 +29,16 @@ AT_ONCE = 0.3
 """Fraction of a round trip within which a retransmission is the expected one: RACK may wait for a quarter."""
 
 LEAST_RTO_S = 0.19
-"""Minimum RTO, s: Linux waits for at least 200 ms, less a clock tick of 4 ms."""
+"""Minimum RTO, s: Linux waits at least 200 ms, less a clock tick of 4 ms."""
 
 LEAST_WAIT_S = 4e-3
-"""Minimum of that wait, s: a capture at the receiver gives departures in ticks of a millisecond."""
+"""Minimum of that wait for a capture at the receiver, s, where departures are known only in ticks of a millisecond."""
 
 
 def with_repairs(
     packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float, receiver: bool
 ) -> tuple[pl.DataFrame, int]:
-    """Return the packets with inferred retransmissions inserted, and the number of those.
+    """Return the packets with inferred retransmissions inserted, and how many were inserted.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def with_repairs(
     rtt_s
         Minimum round trip, s.
     receiver
-        Whether it was captured at the receiver: then delivered repairs are visible, and a hole never closed was no
+        Whether it was captured at the receiver: then delivered repairs are visible, and a hole that never closes was no
         loss.
     """
     import polars as pl
@@ -68,7 +68,7 @@ def with_repairs(
 Rows = list[tuple[int, tuple[Any, ...]]]
 
 SLICE = 50_000
-"""Number of rows that are converted to plain values at a time."""
+"""Number of rows converted to plain values at a time."""
 
 
 def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
@@ -86,7 +86,7 @@ def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]
 
 
 def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
-    """Insert rows at this distance, in rows, from the row with the given number."""
+    """Insert rows near the row with the given number, at this distance in rows."""
     import polars as pl
 
     if not rows:
@@ -166,11 +166,11 @@ class _Timer:
 
 
 MOST_ALONE = 0.1
-"""Largest share of departures without an ACK that missed ACKs explain. Above it they come from the application or from pacing."""
+"""Maximum fraction of departures without an ACK that is explained by missed ACKs. Beyond it, they are due to the application or to pacing."""
 
 
 def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) -> tuple[pl.DataFrame, int]:
-    """Return the packets of a capture at the sender with inferred missing ACKs inserted, and the number of those.
+    """Return the packets of a capture at the sender with inferred missing ACKs inserted, and how many were inserted.
 
     Parameters
     ----------

@@ -28,39 +28,39 @@ BURST_S = 3e-3
 """Longest pause between paced bursts, s: Linux paces in bursts of a millisecond."""
 
 CLOCKED = 0.25
-"""Minimum share of departures released by ACKs, for cwnd to be a possible limit of a paced sender."""
+"""Minimum fraction of departures released by ACKs, for cwnd to be a possible limit of a paced sender."""
 
 PACED = 0.3
-"""Minimum share of departures without an ACK, after a packet that did not end a write, for a flow to count as paced."""
+"""Minimum fraction of departures without an ACK, after a packet that did not end a write, for a flow to count as paced."""
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
-"""Number of round trips that are compared, and share of them with equal bytes in flight, within a segment."""
+"""Number of round trips compared, and fraction of them with the same bytes in flight, to within a segment."""
 
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
-"""Number of writes that show a full send buffer; time after an ACK within which the program wakes, s; and largest
-fraction of the time between two ACKs.
+"""Number of writes that indicates a full send buffer; time after an ACK within which the program wakes up, s; and
+maximum of that time as a fraction of the time between two ACKs.
 """
 
 DRAINED = 2 / 3
-"""Fraction of the flight after a write's last packet, below which no window can have held back the next data. Linux
-waits for a larger packet until a third of the window is free (`tcp_tso_win_divisor`), and wakes a program that waits
-for room once a third of its send buffer is free.
+"""Fraction of the flight that was in flight after a write's last packet, below which no window can have held back the
+next data. Linux waits for a larger packet until a third of the window is free (`tcp_tso_win_divisor`), and wakes a
+blocked program once a third of its send buffer is free.
 """
 
 ACKS = 3
-"""Number of successive ACKs without released data, after which the sender had nothing to send."""
+"""Number of consecutive ACKs that released no data, after which the sender had nothing to send."""
 
 LONGER = 2
-"""Largest ratio of a pacing wait to the previous one."""
+"""Maximum ratio of a pacing wait to the previous one."""
 
 
 EVEN = 3
-"""Largest ratio of a long to a short time between departures if writes of one size fill segment after segment."""
+"""Maximum ratio of a long to a short gap between departures if writes of one size fill segment after segment."""
 
 
 @dataclass(slots=True)
 class Instant:
-    """Events at one time, and the state after them."""
+    """Events at one time, and the resulting state."""
 
     t: float
     acked: int = 0
@@ -79,12 +79,12 @@ class Instant:
     una: int = 1
     nxt: int = 1
     room: int = 0
-    """Free bytes in the receiver's window."""
+    """Free space in the receiver's window, bytes."""
     recovering: bool = False
     established: bool = True
     rtt: float | None = None
     size: int = 0
-    """Bytes of the packet from which `rtt` was measured."""
+    """Size of the packet from which `rtt` was measured, bytes."""
     delivered: int = 0
 
 
@@ -93,7 +93,7 @@ def is_paced(instants: list[Instant], mss: int) -> bool:
     departure.
 
     An application whose last segment waits for an ACK (Nagle) looks similar, but it writes more at a time, and not many
-    times in a round trip.
+    times per round trip.
     """
     alone, gaps, sizes = left_alone(instants)
     rtts = [now.rtt for now in instants if now.rtt is not None]
@@ -104,8 +104,8 @@ def is_paced(instants: list[Instant], mss: int) -> bool:
 
 
 def left_alone(instants: list[Instant]) -> tuple[int, list[float], list[int]]:
-    """Return the number of departures of new data without an ACK, and waits, s, and sizes of those after a packet that
-    did not end a write.
+    """Return the number of departures of new data without an ACK, and the waits, s, and sizes of those that follow a
+    packet that did not end a write.
     """
     alone, gaps, sizes = 0, [], []
     pushed, left = True, 0.0
@@ -156,7 +156,7 @@ def behind_small(instants: list[Instant], causes: list[str], mss: int) -> float:
 
 
 def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
-    """Return the cause of each wait, computed backwards because the end of a wait shows its cause."""
+    """Return the cause of each wait, computed backwards because the end of a wait reveals its cause."""
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # nothing is left to send after the last packet
     ended, sent_at, small, flights = last_departures(instants)
@@ -188,15 +188,15 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 waits.pop()
             pace = (
                 max(usual, LONGER * waits[-1][1]) if waits else usual
-            )  # the pace may change: the previous packets are a better guide
+            )  # the pace may change, so the previous packets are a better guide
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
             emptied = often and ended[i] and then.pushed and not full
             # Either the segment waited for the ACK of another small one, or earlier ACKs had made room and it waited
-            # for an answer that came with this ACK. Or nothing was left to send, before and after it: a window that
-            # limits a program keeps back more data than it releases.
+            # for an answer that came with this ACK. Or nothing was left to send, before or after it: a window that
+            # limits a program holds back more data than it releases.
             follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
@@ -221,7 +221,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
 
 
 def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
-    """Return whether the maximum in flight is equal in nearly all round trips limited by the window. Without a fixed
+    """Return whether the maximum in flight is the same in nearly all round trips limited by the window. Without a fixed
     limit cwnd grows until a loss.
     """
     most: list[int] = []
@@ -243,7 +243,7 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
 
 def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
     """Return whether the application usually writes shortly after an ACK, and so much that the bytes in flight stay
-    about equal. A full send buffer wakes its program like that; a program with its own pace does not.
+    about equal. A full send buffer wakes its program in this way; a program that sets its own pace does not.
     """
     behind: list[float] = []
     filled: list[int] = []
@@ -266,8 +266,8 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
 
 
 def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
-    """Return the causes for a sender whose program waits for room in its send buffer. Waits during which cwnd has room
-    are attributed to the buffer.
+    """Return the causes for a sender whose program waits for send buffer space. Waits during which cwnd had room are
+    attributed to the buffer.
     """
     allowed = has_allowed(instants, mss)
     return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
@@ -294,8 +294,8 @@ def are_full(instants: list[Instant], mss: int) -> list[bool]:
 
 
 def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
-    """Return for each instant whether at least one more segment was in flight within the last round trip. cwnd, which
-    does not shrink without a loss, then has room for it.
+    """Return for each instant whether at least one more segment was in flight within the last round trip. cwnd does not
+    shrink without a loss, so it has room for that segment.
     """
     made: list[bool] = []
     most: deque[tuple[float, int]] = deque()  # decreasing in flight, increasing in time
@@ -316,8 +316,8 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
 
 
 def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
-    """Return for each instant whether the next data could have been sent all along: cwnd and the receiver's window had
-    allowed as much before, and several ACKs released nothing.
+    """Return for each instant whether the next data could have been sent earlier: cwnd and the receiver's window had
+    already allowed that much, and several ACKs released nothing.
     """
     made: list[bool] = []
     count = 0

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "Identity", "candidates", "identify"]
 
 CELLS = 200
-"""Largest number of parts of the data in which the flight is compared."""
+"""Maximum number of parts of the data in which flights are compared."""
 
 SEGMENTS_PER_CELL = 8
 
 LEAST_SEGMENTS = 400
-"""Minimum number of segments in a transfer: a shorter one shows too little."""
+"""Minimum number of segments in a transfer; a shorter one reveals too little."""
 
 MOST_BYTES = 60_000_000
-"""Largest number of bytes that are compared; of a longer transfer the beginning is used."""
+"""Maximum number of bytes compared; a longer transfer is compared only from its beginning."""
 
 RATE_OFF, DELAY_OFF = 3e-4, 1e-3
 """Possible relative errors of the fitted rate and delay."""
@@ -47,12 +47,12 @@ OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
 """Paths of a candidate: multiples of `RATE_OFF` and `DELAY_OFF` that are added to the fitted path."""
 
 IN_RACE = 4.0
-"""Multiple of the smallest distance; candidates above it, and above `CLEARLY`, run to the end only once."""
+"""Multiple of the smallest distance. Candidates beyond it, and beyond `CLEARLY`, run to the end only once."""
 
 CLEARLY = 0.1
 
 FIRST_PART, FIRST_IN_RACE, FIRST_CLEARLY = 0.25, 6.0, 0.2
-"""Share of the data in the first run, and the bounds there. Candidates beyond them do not run to the end. The bounds
+"""Fraction of the data in the first run, and the bounds for it. Candidates beyond them do not run to the end. The bounds
 are wider, because a controller that draws random numbers may begin differently in each run.
 """
 
@@ -62,28 +62,28 @@ FIRST_OFF = 3
 HOPELESS = 1e6
 
 NAMED = 0.1
-"""Relative deviation of the best candidate beyond which no controller is named: a host that paces, cuts or wakes in its
-own way looks like another controller.
+"""Relative deviation of the best candidate beyond which no controller is named: a host with its own way of pacing,
+cutting packets or waking up looks like a different controller.
 """
 
 AGREES = 0.013
-"""Largest relative deviation of a candidate's flight from the capture's over most of the data, unless the candidate's
+"""Maximum relative deviation of a candidate's flight from the capture's over most of the data, unless the candidate's
 own runs differ by more.
 """
 
 LOOSELY, ALONE, ALONE_ON_AVERAGE = 0.05, 4.0, 3.0
-"""Largest such deviation of a candidate whose network card cuts packets, if every other one deviates by these factors
-more, over most of the data and on average. The behaviour of card and driver is known only roughly.
+"""Maximum such deviation for a candidate whose network card cuts packets, if every other candidate deviates more by
+these factors, over most of the data and on average. The behaviour of card and driver is known only roughly.
 """
 
 WHOLE = [{"name": "sender", "cuts_packets": False}]
-"""Host whose packets cross the path uncut."""
+"""Host whose packets cross the path whole."""
 
 HYSTART = ("cubic",)
 """Candidates whose slow start is ended by HyStart by default."""
 
 LARGE = 0.1
-"""Minimum share of packets with several segments, for the capture to show packets before the network card cuts them."""
+"""Minimum fraction of packets with several segments, for the capture to show packets before the network card cuts them."""
 
 DECIDED = 20.0
 """Minimum likelihood ratio for the better candidate to be named."""
@@ -92,7 +92,7 @@ KIN = {
     "reno": "TCP-LP (Linux's `lp`), which is not built in, does the same as reno unless the delay grows",
     "westwood-plus": "Linux calls it `westwood`",
 }
-"""Other names of a controller, and controllers elsewhere that behave equally."""
+"""Other names of a controller, and controllers elsewhere that behave identically."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,10 +104,10 @@ class Candidate:
     name
         Name of the controller.
     distance
-        Mean relative difference between the flight of its nearest run and the capture's; only of the first part if it
+        Mean relative difference between the flight of its nearest run and the capture's; only for the first part if it
         was far off there.
     spread
-        Mean relative difference of its runs from the nearest of the others; None if it ran once.
+        Mean relative difference between each of its runs and the nearest other one; None if it ran once.
     ratio
         Likelihood ratio of the best candidate to this one; None if it ran once and was far off.
     """
@@ -125,24 +125,24 @@ class Identity:
     Parameters
     ----------
     names
-        The best candidate, and those whose runs are equal to its runs to the last segment, so that no capture can tell
-        them apart.
+        The best candidate, and those whose runs are identical to the last segment, so that no capture can tell them
+        apart.
     others
         Candidates that the capture does not rule out either.
     refused
-        Reason why there is no answer; empty if there is one.
+        Why there is no answer; empty if there is one.
     nearest
         The nearest candidate, which is named in the answer "none of these".
     candidates
         Candidates that ran, the likeliest first.
     left_out
-        Names of others, and why they did not run.
+        Names of candidates that did not run, and why.
     curves
         Flight in segments over parts of the data: the capture's (""), and those of the candidates.
     scenario
         The mirrored scenario of the best.
     whole_bytes
-        Size of the data that was compared.
+        Amount of data compared, bytes.
     """
 
     names: tuple[str, ...] = ()
@@ -210,14 +210,14 @@ def identify(
     found
         Diagnosis of the capture.
     among
-        The candidates; None: all that are built in.
+        The candidates; None: all built-in controllers.
     progress
-        Called with the share of the work that is done.
+        Called with the fraction of the work completed.
 
     Returns
     -------
     Identity
-        With a refusal, if the capture has no model or shows too little.
+        With a refusal if the capture has no model or reveals too little.
     """
     try:
         whole = _compared(found)
@@ -262,7 +262,7 @@ def identify(
 
 
 def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Scenario]:
-    """Return the mirror, and variants of it in what the capture does not show.
+    """Return the mirror, and variants that differ in details the capture does not show.
 
     Packets of several segments may cross the path whole, as between virtual machines. If the capture shows single segments, a network card may have
     cut them before. HyStart may end slow start by a margin of microseconds, or not at all. A slow start that ended early may have started with a
@@ -286,7 +286,7 @@ def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
 def _begins(
     found: Diagnosis, names: Sequence[str], own: Curve, *, whole: int, cells: int, shown: Sent
 ) -> dict[str, float]:
-    """Return each candidate's distance over the first part of the data. A run that stops there is equal to the
+    """Return each candidate's distance over the first part of the data. A run that stops there is identical to the
     beginning of the full run.
     """
     part = max(int(cells * FIRST_PART), min(cells, -(-LEAST_SEGMENTS * found.mss * cells // whole)))
@@ -303,7 +303,7 @@ def _begins(
 
 
 def _compared(found: Diagnosis) -> int:
-    """Return the number of bytes that are compared. Refuses captures that cannot be compared."""
+    """Return the number of bytes to compare. Captures that cannot be compared are refused."""
     shown = found.sent
     if found.refused or shown is None or found.path is None:
         raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")

@@ -36,14 +36,14 @@ Events: TypeAlias = list[Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Divergence:
-    """First event that differs.
+    """First differing event.
 
     Parameters
     ----------
     t_s
         Time of the kernel's event, or of the simulator's if the kernel has none.
     ack_no
-        ACKs that the kernel's sender had received by then, this one included.
+        Number of ACKs that the kernel's sender had received by then, including this one.
     text
         Description of the difference.
     """
@@ -98,11 +98,11 @@ class Comparison:
     names
         Names of the runs.
     divergence
-        First divergence of flow 0; None if all its events are equal.
+        First divergence of flow 0; None if all its events are identical.
     events
-        Number of equal events of flow 0 before the first divergence.
+        Number of identical events of flow 0 before the first divergence.
     recovered
-        Whether events are equal up to the end of the first recovery (of the run, if there is none).
+        Whether events are identical up to the end of the first recovery (or of the run, if there is none).
     agreement
         Quantities of flow 0.
     flows
@@ -120,7 +120,7 @@ class Comparison:
 
     @property
     def identical(self) -> bool:
-        """Whether every event of every flow and every value of the tables is equal."""
+        """Whether every event of every flow and every value in the tables is identical."""
         return all(flow.identical for flow in self.flows)
 
     def to_json(self) -> dict[str, Any]:
@@ -287,8 +287,8 @@ def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
 
 
 def _holds(scenario: Scenario, group: int) -> bool:
-    """Whether the sender's own device queues packets. The kernel records when a packet leaves the device, the
-    simulator when it leaves TCP, so only transmissions among themselves and ACKs among themselves are in order.
+    """Whether the sender's own device queues packets. The kernel records when a packet leaves the device, the simulator
+    when it leaves TCP, so transmissions and ACKs are each in order, but not relative to each other.
     """
     told = json.loads(scenario.to_engine_json())
     sender = told["flows"][group].get("host")
@@ -314,9 +314,9 @@ def _left(ours: Events, theirs: Events) -> tuple[Events, Events]:
 def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> Events:
     """Return ACKs and transmissions of a flow before the end of the run, in order.
 
-    An overtaken ACK without SACK blocks is useless to the sender and occurs only in the kernel's table; with SACK
-    blocks it has SND.UNA as its number in the simulator's. With no data outstanding an ACK carries only the window,
-    and also occurs only in the kernel's table. A FIN has the sequence number after the data.
+    An overtaken ACK without SACK blocks is useless to the sender and occurs only in the kernel's table; one with SACK
+    blocks has SND.UNA as its ACK number in the simulator's table. With no data outstanding an ACK carries only the
+    window, and also occurs only in the kernel's table. A FIN has the sequence number after the data.
     """
     import polars as pl
 
@@ -339,7 +339,7 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
         length = row["len"]
         for at in range(0, max(length, 1), segment or max(length, 1)):
             seq, again = row["seq"] + at, row["rexmit"]
-            if segment is not None:  # retransmitted packets are cut differently, so segments are counted
+            if segment is not None:  # retransmitted packets are split differently, so segments are counted
                 again = sent[seq] = sent.get(seq, -1) + 1
             out.append({**row, "seq": seq, "rexmit": again, "event": "rtx" if again else "send"})
     return out
@@ -356,10 +356,11 @@ def _over(one: Run, other: Run, flow: int) -> float:
 def _walk(
     ours: Events, theirs: Events, names: tuple[str, str], *, over_s: float = math.inf
 ) -> tuple[int, Divergence | None]:
-    """Return the number of equal events at the beginning, and the first difference. An overtaken ACK is an effect of
-    the network, and may occur in one table only: Linux records it, then drops it for its old timestamp unless it
-    acknowledges the same data as the previous ACK (`tcp_disordered_ack_check`). Its effect on a sender that accepts
-    it appears in later events. ACKs that arrive after `over_s`, the completion of the flow, may also occur in one table only.
+    """Return the number of identical events at the beginning, and the first difference. An overtaken ACK is an effect
+    of the network, and may occur in one table only: Linux records it, then drops it for its old timestamp unless it
+    acknowledges the same data as the previous ACK (`tcp_disordered_ack_check`). Its effect on a sender that accepts it
+    appears in later events. ACKs that arrive after `over_s`, the completion of the flow, may also occur in one table
+    only.
     """
     acks = i = j = equal = 0
     while i < len(ours) and j < len(theirs):

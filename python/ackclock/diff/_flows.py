@@ -1,4 +1,4 @@
-"""Compares every flow of a scenario on both backends: its events or transactions, then the values that users read.
+"""Compares every flow of a scenario on both backends: its events or transactions, then the values shown to users.
 
 A flow is identical if all of these agree: each ACK and each transmission of a stream, each time of each client
 transaction, its completion time, goodput, retransmissions and timeouts.
@@ -20,11 +20,11 @@ __all__ = ["EXACT", "NEAR_S", "STREAMS", "Flow", "clients", "numbers"]
 STREAMS = ("bulk", "transfer", "throttled")
 """Workloads whose flows are compared event by event."""
 NEAR_S = 2e-6
-"""Maximum distance at which times of transactions are equal, s: a separate event informs the kernel's clients of an
+"""Maximum difference at which transaction times count as equal, s: a separate event tells the kernel's clients of an
 arrival.
 """
 EXACT = 1e-5
-"""Relative difference below which goodputs are equal, since their times are equal only within `NEAR_S`."""
+"""Relative difference below which goodputs count as equal, because their times are equal only to within `NEAR_S`."""
 
 CLIENT_TIMES = {
     "transactions": ("arrival_s", "connect_s", "first_byte_s", "total_s"),
@@ -44,13 +44,13 @@ class Flow:
     number
         Number of the flow.
     events
-        Number of equal events or transactions before the first difference.
+        Number of identical events or transactions before the first difference.
     difference
-        First event that differs; "" if there is none.
+        First differing event; "" if there is none.
     bytes
         Payload acknowledged.
     goodput_bps, completion_s, retransmissions, timeouts
-        Values of the table of flows; None if it has none.
+        Values from the table `flows`; None if it has none.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Flow:
 
     @property
     def text(self) -> str:
-        """First difference: an event, or else a number of the flow; "" if there is none."""
+        """First difference: an event, or else a value of the flow; "" if there is none."""
         if self.difference:
             return self.difference
         for name, (a, b), near in (
@@ -130,7 +130,7 @@ def numbers(first: Run, second: Run, flow: int, events: int, difference: str) ->
 
 
 def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple[int, str]:
-    """Return the number of equal transactions, fetches or messages of a flow, and the first different one, in order of
+    """Return how many transactions, fetches or messages of a flow agree, and the first that differs, in order of
     arrival and request.
     """
     import polars as pl

@@ -31,14 +31,15 @@ class Judged:
     name, kind
         Name and kind of the scenario.
     identical
-        Whether every segment and every window of every flow is equal up to the end (for clients every time of every
-        request), and also completion, goodput, retransmissions and timeouts of each flow.
+        Whether every segment and every window of every flow is identical up to the end (for clients, every time of
+        every request), as well as completion, goodput, retransmissions and timeouts of each flow.
     events
-        Number of equal events before the first difference, summed over flows; for clients the number of equal ones.
+        Number of identical events before the first difference, summed over flows; for clients, the number of identical
+        ones.
     text
         First difference; "" if there is none; the reason, if the scenario was refused.
     first
-        Whether the events of flow 0 are equal, regardless of the others.
+        Whether the events of flow 0 are identical, regardless of the others.
     flows
         All flows.
     refused
@@ -104,7 +105,7 @@ def judge(
     jobs
         Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with the name of each finished scenario, and the share of finished ones.
+        Called with the name of each finished scenario, and the fraction of finished ones.
     kernels
         See `compare`.
     """
@@ -132,7 +133,7 @@ def judge(
 
 
 def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> str:
-    """Return the families in Markdown, those with the smallest share of identical scenarios first."""
+    """Return the families in Markdown, those with the smallest fraction of identical scenarios first."""
     goodput = "worst goodput" if kernels is None else goodput_head(kernels)
     lines = [
         f"| family | drawn | identical | events of flow 0 | of the identical with draws given | retransmissions equal | timeouts equal | refused | {goodput} |",
@@ -167,11 +168,11 @@ def goodput_head(kernels: tuple[str, str]) -> str:
 
 SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
 LEAST_BYTES = 50_000
-"""Minimum number of bytes of a flow in the goodput comparison."""
+"""Minimum number of bytes that a flow needs to be in the goodput comparison."""
 
 
 def errors(judged: Sequence[Judged]) -> str:
-    """Return the deviations of flows in Markdown: of all flows with more than `LEAST_BYTES`, then of those in
+    """Return the flows' deviations in Markdown: of all flows with more than `LEAST_BYTES`, then of those in
     scenarios that differ; "" if there are none.
     """
     ran = [one for one in judged if not one.refused]
@@ -214,7 +215,7 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
         result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-    except (ScenarioError, LimitError) as error:  # so that a slow guest delays no other scenario
+    except (ScenarioError, LimitError) as error:  # so that a slow guest does not delay other scenarios
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
     wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(
@@ -238,7 +239,7 @@ def _largest(effects: Iterable[float | None]) -> float | None:
 
 
 def _draws(drawn: Drawn) -> bool:
-    """Whether a flow of the scenario draws its first probing phase at random, as BBR does."""
+    """Whether a flow of the scenario picks its first probing phase at random, as BBR does."""
     return any(flow.congestion_control in ("bbr", "bbr3") for flow in drawn.scenario.flows)
 
 

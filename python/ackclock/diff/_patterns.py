@@ -31,7 +31,7 @@ class Pattern:
     controller: str = "reno"
 
     def scenario(self) -> Scenario:
-        """Return a transfer of 200 segments over a path with 10 Mbit/s and 40 ms."""
+        """Return a 200-segment transfer over a path with 10 Mbit/s and 40 ms."""
         loss = {"kind": "scripted", "drops": [dict(drop) for drop in self.drops]}
         return Scenario.from_dict(
             {

@@ -1,6 +1,6 @@
 """Compares several flows on both backends, or in two kernels, by distributions over seeds.
 
-The shares that flows get of a FIFO queue are chaotic on both sides: a difference of one nanosecond changes them.
+The flows' shares of a FIFO queue are chaotic on both sides: a one-nanosecond difference changes them.
 Single runs of several flows therefore cannot be compared, but the distributions of each flow's goodput, RTT and
 retransmissions over seeds can.
 """
@@ -30,12 +30,12 @@ __all__ = ["LEAST_SEEDS", "Distributions", "Spread", "over_seeds", "two_samples"
 QUANTITIES = ("goodput, Mbit/s", "retransmissions", "mean srtt, ms")
 SHUFFLES = 10_000
 LEAST_SEEDS = 5
-"""Minimum number of runs per side for a verdict: with four, even the most different samples occur by chance once in
+"""Minimum number of runs per side for a verdict: with four, even completely separated samples occur by chance once in
 35 times.
 """
 LEVEL = 0.05
-"""Probability that equal distributions are reported as different in any row, after Holm's correction for the number of
-rows.
+"""Probability that identical distributions are reported as different in any row, after Holm's correction for the number
+of rows.
 """
 
 
@@ -46,15 +46,15 @@ class Spread:
     Parameters
     ----------
     flow
-        Number of the flow; None: all together.
+        Flow number; None: all flows together.
     quantity
         Name with unit.
     first, second
         A value for each seed.
     distance
-        Kolmogorov-Smirnov distance: the largest difference between the two shares of values below any bound.
+        Kolmogorov-Smirnov distance: the largest difference between the two fractions of values below any bound.
     chance
-        Probability that a random division of all values has at least this distance; 1 if all values are equal.
+        Probability that a random split of all values has at least this distance; 1 if all values are equal.
     differs
         Whether that probability is too small, given the number of rows.
     """
@@ -139,7 +139,7 @@ def over_seeds(
     jobs
         Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with the name of each finished run, and the share of finished ones.
+        Called with the name of each finished run, and the fraction of finished ones.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float
     n, m = len(first), len(second)
     values = np.concatenate([first, second])
     order = np.argsort(values, kind="stable")
-    # shares below a bound are right only after the last of equal values
+    # fractions below a bound are correct only after the last of equal values
     ends = np.append(np.diff(values[order]) > 0, True)
 
     def distance(of_first: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The requirements of RFC 9743 on a new congestion controller, as runs with verdicts against CUBIC in its place.
+"""The requirements of RFC 9743 for a new congestion controller, as runs that are judged against CUBIC in its place.
 
 The RFC gives no thresholds and is not a checklist. Margins, paths and durations are our choice, as the report says.
 """

@@ -1,4 +1,4 @@
-"""Further looks, each with twice the seeds, at rows that show no difference."""
+"""Further looks at rows that show no difference, each look with twice as many seeds as the last."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ackclock.evaluate.verdict import RowVerdict
 from ackclock.judge.looks import HOPELESS, LOOKS
 
 End = Literal["nothing left", "time", "looks"]
-"""Reasons to end: no row is left that more seeds are expected to settle, the time is up, or the maximum number of looks is reached."""
+"""Reasons to stop: more seeds would settle no row, the time is up, or the maximum number of looks is reached."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Within:
-    """Time limit of the further looks.
+    """Time limit for the further looks.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Decided:
 
 
 Look = Callable[[Mapping[str, int], int, float], Sequence[RowVerdict] | None]
-"""(seeds by row, number of the look, time of the end) -> verdicts of these rows; None if the runs did not finish in time."""
+"""(seeds by row, look number, end time) -> verdicts of these rows; None if the runs did not finish in time."""
 
 
 def decide(
@@ -74,11 +74,11 @@ def decide(
     scale
         Scale of the runs.
     within
-        Time for all further looks. A look that does not end within it leaves no trace in the verdicts.
+        Time for all further looks. A look that does not finish in time does not affect the verdicts.
     look
-        Makes the runs of a look, and judges.
+        Function that makes the runs of a look, and judges them.
     count
-        Number of runs that a look with these seeds lacks.
+        Function that returns how many runs a look with these seeds still lacks.
     """
     until = within.clock() + within.seconds
     verdicts: dict[str, RowVerdict] = {}

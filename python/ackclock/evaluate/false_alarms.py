@@ -1,6 +1,6 @@
 """Error rate of the rules: CUBIC is compared with itself, with different seeds for the two arms.
 
-Under the same seeds both arms would be the same runs. Every cell is therefore run once under many seeds. A repetition
+With the same seeds the two arms would be identical. Every cell is therefore run once under many seeds. A repetition
 draws the candidate's seeds from them, then the reference's from the rest, and is judged like an evaluation. Every row
 judged "worse" is a false alarm, and so is every "better".
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 REPETITIONS = 200
 SEEDS: Mapping[str, int] = {"quick": 400, "standard": 100, "full": 200}
-"""Number of seeds of each cell from which a repetition draws: at least twice the most that an evaluation uses."""
+"""Number of seeds per cell from which a repetition draws: at least twice the maximum that an evaluation uses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +159,7 @@ def recorded_file() -> Path:
 
 
 def record(found: Alarms) -> Path:
-    """Record the result for reports, replacing the earlier one of the same scale."""
+    """Record the result for reports, replacing the earlier one for the same scale."""
     place = recorded_file()
     kept = [a for a in json.loads(place.read_text("utf-8")) if a["scale"] != found.scale]
     kept = sorted([*kept, found.to_json()], key=lambda a: str(a["scale"]))

@@ -29,7 +29,7 @@ def folded(text: str, letters: float) -> str:
 
 
 def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
-    """Draw one legend for all panels above them, where it hides nothing, with as many names per line as fit."""
+    """Draw one legend above all panels, where it hides nothing, with as many names per line as fit."""
     seen: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -50,7 +50,7 @@ def arms(evaluation: Evaluation) -> list[str]:
 
 
 def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict | None:
-    """Return the row's verdict with this arm as the candidate."""
+    """Return the row's verdict if this arm were the candidate."""
     found: list[Judged] = []
     for j in row.cells:
         theirs = evaluation.numbers.get((row.row.id, j.cell.id, j.measure.name, arm))
@@ -81,7 +81,7 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
     for cell in cells:
         for arm in arms(evaluation):
             if ("12", cell.id, "utilisation", arm) not in evaluation.numbers:
-                continue  # arms for information skip some cells
+                continue  # arms shown for information skip some cells
             got = {}
             for measure in ("utilisation", "p95 queue delay"):
                 values = [
@@ -233,7 +233,7 @@ def _loss_map(evaluation: Evaluation) -> Figure | None:
 def _map(
     name: str, title: str, caption: str, table: list[dict[str, Any]], *, across: str, signed: bool
 ) -> Figure | None:
-    """Draw numbers in fields, one panel next to the other; None if there is a single field."""
+    """Draw a grid of numbers in panels side by side; None if there is only one number."""
     import polars as pl
 
     if len({(r["down"], r["across"]) for r in table}) < 2:
@@ -326,14 +326,14 @@ def _lines_of(group: Any) -> list[str]:
 
 
 FEW = 4
-"""Largest number of flows in a group that get a line each; of larger groups the sum is shown."""
+"""Maximum number of flows in a group that get a line each; of larger groups the sum is shown."""
 
 WORST_WIDTH = 8.6
 """Width of the figure of a worst cell, inches."""
 
 
 def _smoothed(frame: Any) -> Any:
-    """Reduce a line to at most about 150 points."""
+    """Reduce a line to about 150 points at most."""
     import polars as pl
 
     times = frame["t_s"].unique().sort()

@@ -47,8 +47,8 @@ def command(
     seed: int | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Return the command that repeats the worst cell of a row, under its worst seed or another. It is to be run in the
-    folder of the evaluation, or from where `folder` names it.
+    """Return the command that repeats a row's worst cell, with its worst or another seed: in the evaluation's folder,
+    or from where `folder` names it.
     """
     from ackclock.own import named
 
@@ -84,7 +84,7 @@ def invocation(
 def settling_commands(
     evaluation: Evaluation, *, more: Sequence[str] = (), folder: Path | None = None
 ) -> dict[str, str]:
-    """Return for each row that shows no difference the command that would settle it; empty if none is known.
+    """Return, for each row that shows no difference, the command that would settle it; empty if none is known.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
 
 
 def _decided_json(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return the further looks as plain values, without their time limit, which decides only their number."""
+    """Return the further looks as plain values, without their time limit, which only determines their number."""
     found = evaluation.decided
     if found is None:
         return None
@@ -286,9 +286,7 @@ def estimate(e: Estimate) -> dict[str, float | int | None]:
 
 
 def to_junit(evaluation: Evaluation) -> str:
-    """Return a test suite for each row, with a case for each measure of each cell. Only the case of the row itself can
-    fail.
-    """
+    """Return a test suite for each row, with a case for each measure of each cell. Only the row's own case can fail."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for found in evaluation.rows:
         cases: list[str] = []

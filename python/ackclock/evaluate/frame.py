@@ -11,10 +11,10 @@ PACKET = 1500 * 8
 """Bits of a packet."""
 
 PAYLOAD = 1448 / 1500
-"""Share of a full packet that is application payload, with timestamps."""
+"""Fraction of a full packet that is application payload, with timestamps."""
 
 LEAST_BDP = 4.0
-"""Smallest bandwidth-delay product, packets. Paths with a smaller one are left out, except in row 18."""
+"""Minimum bandwidth-delay product, packets. Paths with a smaller one are left out, except in row 18."""
 
 LEAST_BUFFER = 4
 """Smallest buffer, packets."""
@@ -31,12 +31,12 @@ def buffer_packets(mbit: float, rtt_ms: float, bdp: float) -> int:
 
 
 def warm_up_s(rtt_ms: float) -> float:
-    """Return the warm-up, which is not measured, s."""
+    """Return the length of the warm-up, which is not measured, s."""
     return max(10.0, 50 * rtt_ms / 1e3)
 
 
 def measured_s(rtt_ms: float) -> float:
-    """Return the measured time, s."""
+    """Return the length of the measured part, s."""
     return max(50.0, 200 * rtt_ms / 1e3)
 
 
@@ -53,19 +53,19 @@ def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, 
 
 
 VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
-"""A telephone call, whose delay shows that of every flow in the same queue."""
+"""A telephone call, whose delay shows the queueing delay of every flow in the same queue."""
 
 
 def camera(controller: str = "cubic") -> dict[str, Any]:
     """Return real-time video over TCP, 1.2 Mbit/s: 30 frames a second in groups of 30, dropped when 250 ms late. The
-    sizes are from C4's tests.
+    sizes are those of C4's tests.
     """
     frames = {"kind": "media", "first": "37500 bytes", "other": "3750 bytes", "drop_late": "250 ms"}
     return {"name": "camera", "congestion_control": controller, "workload": frames}
 
 
 def shorts(name: str, controller: str, *, load: float) -> dict[str, Any]:
-    """Return short transfers: Poisson arrivals, lognormal sizes with a median of 30 kB. The limit of open transfers is
+    """Return short transfers: Poisson arrivals, lognormal sizes with a median of 30 kB. The limit on open transfers is
     so high that none is refused.
     """
     sizes = {"kind": "lognormal", "median": "30000 bytes", "sigma": 1.5}

@@ -1,4 +1,4 @@
-"""Runs the cells of an evaluation under every arm, adds seeds if they may decide a row, and judges."""
+"""Runs the cells of an evaluation under every arm, adds seeds where they may decide a row, and judges the rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KEPT = (
 
 
 class RunsFailedError(InputError):
-    """Raised if a run of a cell failed because of the engine or the controller, and not because of the request."""
+    """Raised if a cell's run failed because of the engine or the controller, rather than because of the request."""
 
     exit_code = 4
 
@@ -74,7 +74,7 @@ class Evaluation:
     search
         Result of the search of row x5; None if it was not requested.
     decided
-        Further looks at rows without a difference; None if they were not requested.
+        Further looks at rows that show no difference; None if they were not requested.
     """
 
     plan: Plan
@@ -127,7 +127,7 @@ class _Entry:
 
     @property
     def judged(self) -> bool:
-        """Whether verdicts depend on single seeds of this arm."""
+        """Whether verdicts depend on individual seeds of this arm."""
         return self.arm is not None and self.arm.role != "information"
 
 
@@ -140,16 +140,16 @@ def evaluate(
     stop: threading.Event | None = None,
     within: Within | None = None,
 ) -> Evaluation:
-    """Make the runs that the folder's store lacks, and judge.
+    """Make the runs that are missing from the folder's store, and judge the rows.
 
     Parameters
     ----------
     plan, folder, executor
         Plan of the evaluation, folder of the runs, and executor that makes them.
     progress, stop
-        Function that is called with progress; event that ends the runs early.
+        Function called with the progress; event that ends the runs early.
     within
-        Time for further looks at rows without a difference, after the runs of the scale; None: no such looks.
+        Time for further looks at rows that show no difference, after the runs of the scale; None: no such looks.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def evaluate(
 def _searched(
     plan: Plan, folder: Path, executor: Executor, stop: threading.Event | None
 ) -> tuple[RowVerdict, Mapping[str, Any]] | None:
-    """Return the row of the search and its result, if it was requested."""
+    """Return the search row and its result, if it was requested."""
     from ackclock.evaluate.search import searched
 
     row = next((r for r in plan.rows if r.id == search_row.ID), None)
@@ -210,7 +210,7 @@ class _Deadline(threading.Event):
 
 @dataclass(slots=True)
 class _Looks:
-    """Further looks: makes their runs, and judges the rows again. The verdicts of other rows keep those of their own look."""
+    """Further looks: makes their runs, and judges the rows again. Other rows keep the verdicts of their last look."""
 
     plan: Plan
     entries: Sequence[_Entry]
@@ -221,7 +221,7 @@ class _Looks:
     stop: threading.Event | None
 
     def count(self, seeds: Mapping[str, int]) -> int:
-        """Return the number of runs that these seeds add in the rows' cells."""
+        """Return the number of runs that these seeds add to the rows' cells."""
         return sum(max(0, n - len(e.seeds)) for e, n in self._extended(seeds))
 
     def _extended(self, seeds: Mapping[str, int]) -> list[tuple[_Entry, int]]:
@@ -231,7 +231,7 @@ class _Looks:
         return [(e, seeds[e.row.id]) for e in some]
 
     def look(self, seeds: Mapping[str, int], number: int, until: float) -> Sequence[RowVerdict] | None:
-        """Make the runs of a look and judge its rows; None if the time limit is reached before."""
+        """Make the runs of a look and judge its rows; None if the time limit is reached first."""
         before = [(e, e.seeds) for e, _ in self._extended(seeds)]
         for entry, n in self._extended(seeds):
             entry.seeds = range(1, max(n, len(entry.seeds)) + 1)
@@ -288,7 +288,7 @@ def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runs:
-    """Values of cells under some arms, all with the same seeds.
+    """Values of cells under several arms, all with the same seeds.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def collect(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Runs:
-    """Run every cell of a plan under these arms and seeds, without judging. Raises the errors of `evaluate`."""
+    """Run every cell of a plan under these arms and seeds, without judging. Raises the same errors as `evaluate`."""
     from ackclock.sweep import Store
 
     entries = _entries(plan, arms, seeds)
@@ -349,13 +349,13 @@ def _made(
     *,
     made_by: str | None = None,
 ) -> _Made:
-    """Make or find the runs of every entry. Rows with the same scenario share its runs. Failed runs of the kernel are
-    made again, because the machine may have been the cause.
+    """Find or make the runs of every entry. Rows with the same scenario share its runs. Failed kernel runs are
+    repeated, because the machine may have been the cause.
     """
     from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
 
-    if not entries:  # all requested rows are without cells
+    if not entries:  # none of the requested rows has any cells
         return {}
 
     recipe = Recipe(metrics=(), tables=KEPT)
@@ -383,8 +383,8 @@ def _made(
 
 
 def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], count: int) -> str:
-    """Return where and why the first of these runs failed. The store may also have failures of earlier versions of the
-    controller.
+    """Return where and why the first of these runs failed. The store may also contain failures of earlier versions of
+    the controller.
     """
     why = {(scenario, seed): text for scenario, seed, text in store.failures(NAME, 1_000_000)}
     for entry, cell in zip(entries, cells, strict=True):
@@ -422,7 +422,7 @@ def _cells(entries: Sequence[_Entry]) -> list[tuple[Row, Cell]]:
 
 
 def _extend(plan: Plan, entries: Sequence[_Entry], found: _Found, most: int) -> bool:
-    """Give more seeds to cells whose row needs them. Arms for information and victims alone keep theirs."""
+    """Give more seeds to cells whose row needs them. Arms shown for information, and victims alone, keep theirs."""
     wanted = more_seeds(_by_row(plan, found), plan.scale, most)
     more = False
     for entry in entries:

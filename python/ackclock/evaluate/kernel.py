@@ -1,7 +1,7 @@
 """An evaluation on the real kernel: the rows that the kernel can run, and their runs.
 
-The network is simulated (`--network relay`), so both arms of a cell meet the same links and losses. Runs are stored like the
-simulator's, under the kernel's identity in place of the engine's.
+The network is simulated (`--network relay`), so both arms of a cell face the same links and losses. Runs are stored
+like the simulator's, under the kernel's identity in place of the engine's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["carried_out", "executor", "facts", "has", "identity", "unchanged"]
 
 LONGEST = 120
-"""Largest number of characters in a reason."""
+"""Maximum number of characters in a reason."""
 
 
 def has(controller: str) -> bool:
@@ -35,7 +35,7 @@ def has(controller: str) -> bool:
 
 
 def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: bool) -> list[Row]:
-    """Return the rows without the cells that the kernel cannot run, with the reason in the words of the refusal."""
+    """Return the rows without the cells that the kernel cannot run, with the reason in the words of the error."""
     found = []
     for row in rows:
         cells, reasons = [], dict.fromkeys(row.needs)
@@ -55,7 +55,7 @@ def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: b
 
 
 def executor(jobs: int, made_by: str) -> Threads:
-    """Return threads that each supervise one kernel on a CPU of its own. A run fails if the kernel's identity is no
+    """Return threads that each supervise one kernel on a separate CPU. A run fails if the kernel's identity is no
     longer `made_by`.
     """
     from ackclock.sweep import Threads
@@ -82,7 +82,7 @@ def unchanged(made_by: str) -> None:
     Raises
     ------
     UnavailableError
-        If not: the sources were edited while runs were made, or another kernel was built.
+        If not, because the sources were edited while runs were made, or another kernel was built.
     """
     if identity() != made_by:
         raise UnavailableError(
@@ -102,9 +102,7 @@ def _first(task: Task, cpu: int) -> Done:
 
 
 def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
-    """Return the wanted columns with types that do not depend on the run: numbers are floats, except for flow
-    identifiers.
-    """
+    """Return the requested columns with types independent of the run: numbers are floats, except for flow identifiers."""
     import numpy as np
 
     from ackclock._results.columns import series
@@ -126,6 +124,6 @@ NAMES = ("flow", "group", "number")
 
 
 def facts() -> str:
-    """Return facts about the kernel, for a report."""
+    """Return information about the kernel, for a report."""
     about = linux.installed().about
     return f"Linux {about['release']} ({about['source']}, built kernel {about['sha256']})"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Of = Callable[[Tables, Cell], dict[int, float]]
 
 SENT = ("send", "rtx", "tlp")
-"""Trace events that are transmissions."""
+"""Trace events that denote transmissions."""
 
 
 def each(table: str, number: Callable[[pl.DataFrame, Cell], float | None]) -> Of:
@@ -68,7 +68,7 @@ def harm_to_goodput(group: str) -> Of:
 
 
 def harm_to_delay(group: str) -> Of:
-    """Increase of the 95th percentile of the victim's one-way delay relative to that with the arm, (y - x) / y."""
+    """Increase of the victim's 95th-percentile one-way delay, relative to its value with the arm, (y - x) / y."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
         alone = _alone(t, group, "p95_delay_s")
@@ -120,7 +120,7 @@ def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float]
 
 
 def starved(flows: Sequence[int], *, of: int) -> Of:
-    """Share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
+    """Fraction of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
 
     Parameters
     ----------
@@ -203,15 +203,15 @@ def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) ->
 def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
     """A quantile of the durations of transactions of some sizes, s; the value `followed_s` means that or more.
 
-    Each transaction is followed for the same time. Only those that started at least that long before the end of the run
-    count, whether finished or not. A transaction that took longer, or never finished, counts with `followed_s`;
-    otherwise the quantile would look too good.
+    Each transaction is observed for the same time. Only those that started at least that long before the end of the run
+    count, whether finished or not. A transaction that took longer, or never finished, counts as `followed_s`; otherwise
+    the quantile would look too good.
     """
     return _followed(lambda took: took.quantile(quantile, "linear"), followed_s, least_bytes, most_bytes)
 
 
 def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Mean duration of transactions of some sizes, s, in which longer ones count with `followed_s` (restricted mean)."""
+    """Mean duration of transactions of some sizes, s, in which longer ones count as `followed_s` (restricted mean)."""
 
     def mean(took: pl.Series) -> float | None:
         return float(took.sum()) / len(took) if len(took) else None
@@ -220,7 +220,7 @@ def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float 
 
 
 def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Share of transactions of some sizes that did not finish within `followed_s`."""
+    """Fraction of transactions of some sizes that did not finish within `followed_s`."""
 
     def share(took: pl.Series) -> float | None:
         return int((took >= followed_s).sum()) / len(took) if len(took) else None
@@ -229,7 +229,7 @@ def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float
 
 
 def _followed(number: Callable[[pl.Series], float | None], followed_s: float, least: float, most: float) -> Of:
-    """A number computed from the durations of transactions, each limited to `followed_s`."""
+    """A number computed from transaction durations, each capped at `followed_s`."""
     import polars as pl
 
     took = pl.col("total_s").fill_nan(None).fill_null(math.inf).clip(upper_bound=followed_s)
@@ -244,14 +244,12 @@ def _followed(number: Callable[[pl.Series], float | None], followed_s: float, le
 
 
 def unanswered(asked: int) -> Of:
-    """Share of this many transactions that did not finish before the end of the run, including those that never
-    started.
-    """
+    """Fraction of this many transactions that did not finish by the end of the run, including those never started."""
     return each("transactions", lambda rows, _: 1 - int(rows["done"].sum()) / asked)
 
 
 def fetched(quantile: float, flow: int = 0) -> Of:
-    """A quantile of the durations of a flow's fetches or bursts, s; an unfinished one counts with its time so far."""
+    """A quantile of the durations of a flow's fetches or bursts, s; an unfinished one counts with its elapsed time."""
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float | None:
@@ -262,7 +260,7 @@ def fetched(quantile: float, flow: int = 0) -> Of:
 
 
 def late(most_s: float, flow: int) -> Of:
-    """Share of a flow's frames that took longer than this, were skipped or never arrived."""
+    """Fraction of a flow's frames that took longer than this, were skipped or never arrived."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -273,7 +271,7 @@ def late(most_s: float, flow: int) -> Of:
 
 
 def finished(flow: int = 0) -> Of:
-    """Completion of a transfer, s from its start; the end of the run if it never completed."""
+    """Completion time of a transfer, s from its start; the end of the run if it never completed."""
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float:
@@ -284,7 +282,7 @@ def finished(flow: int = 0) -> Of:
 
 
 def of_flows(name: str) -> Of:
-    """Sum of a column of `flows`; NaN if a flow has no value, because its part of the sum is unknown."""
+    """Sum over a column of `flows`; NaN if a flow has no value, because its part of the sum is unknown."""
 
     def total(rows: pl.DataFrame, _: Cell) -> float | None:
         values = rows[name].cast(float).fill_nan(None)
@@ -327,11 +325,11 @@ SEGMENT = 1500 * 8
 
 
 def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
-    """Share of reports at which the congestion breaker of a media flow has tripped (RFC 8083, §4.3).
+    """Fraction of reports at which a media flow's congestion circuit breaker has tripped (RFC 8083, §4.3).
 
     Reports arrive every second. Over CB_INTERVAL reports the flow must not send more than ten times the rate of TCP at
-    its loss rate, by the simple form of the equation with the RTT of the idle path. The measured RTT would make it trip
-    sooner.
+    its loss rate, according to the simplified equation with the RTT of the idle path. The measured RTT would make it
+    trip sooner.
     """
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
@@ -358,7 +356,7 @@ def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
 
 
 def tripped() -> Of:
-    """Share of intervals in which the candidate's flows are behind a tripped circuit breaker (RFC 8084, §3).
+    """Fraction of intervals in which the candidate's flows are behind a tripped circuit breaker (RFC 8084, §3).
 
     An interval is 5 s or 20 round trips, whichever is longer. It is bad if more than a tenth of the arrivals are
     dropped and the offered rate of all flows exceeds ten times that of as many Reno flows at that loss (RFC 8083, §4.3,

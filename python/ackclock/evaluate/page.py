@@ -1,4 +1,4 @@
-"""The report of an evaluation: a single page that needs no network."""
+"""The report of an evaluation: a single page that works offline."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COMPANY = {
 """Other flows on the path: columns of the matrix."""
 
 KINDS = {"worse": "fails", "mixed": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
-"""Verdict -> appearance of a table cell."""
+"""Verdict -> style of a table cell."""
 
 
 WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "report.html")
@@ -53,7 +53,7 @@ MARKS = ("evaluate.json",)
 
 
 def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:
-    """Write everything in the folder except its store.
+    """Write everything in the folder except the store.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
 
 
 def _command(evaluation: Evaluation) -> str:
-    """Return the command of the report, with the option for further looks if there were any."""
+    """Return the command shown in the report, with the option for further looks if there were any."""
     return invocation(evaluation.plan, more=["--decide"] if evaluation.decided else [])
 
 
@@ -247,7 +247,7 @@ def number(value: float) -> str:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """Format a number for readers: shares in percent, short times in ms."""
+    """Format a number for the report: fractions in percent, short times in ms."""
     if not math.isfinite(value):
         return "–"
     if unit == "ratio":
@@ -412,7 +412,7 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
 
 
 def _cells(evaluation: Evaluation) -> report.Prose:
-    """Return every number: a folded table for each row."""
+    """Return all numbers: a folded table for each row."""
     from html import escape
 
     parts = []

@@ -21,13 +21,13 @@ BUDGET, EVALUATIONS, SEED = "steps", 200, 1
 """Budget, number of evaluations and seed of the search."""
 
 FOLDER = "search"
-"""Folder of the journals, one for each search."""
+"""Folder for the journals, one per search."""
 
 
 def searched(
     row: Row, candidate: Arm, reference: str, folder: Path, executor: Executor, stop: threading.Event | None
 ) -> tuple[RowVerdict, Mapping[str, Any]]:
-    """Return the row, and the results as plain values.
+    """Return the row, with the results as plain values.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rows and cells that get more seeds because these may change a verdict."""
+"""Chooses the rows and cells that get more seeds, because more seeds may change their verdicts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ackclock.judge.intervals import Estimate
 
 
 def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, most: int) -> dict[tuple[str, str], int]:
-    """Return the wanted number of seeds for cells that need more: (row, cell) -> seeds.
+    """Return the number of seeds for cells that need more: (row, cell) -> seeds.
 
-    A row that is worse needs none. If the mean of a row over its cells is open, all cells of the mean get twice as many,
-    provided that the allowed maximum may settle it. In every other row a cell may change the verdict only if it lies beyond
-    its margin and is not yet certain to be worse. A row has at most `PAIRS` pairs of runs, unless the initial seeds exceed
-    that.
+    A row that is worse needs none. If the mean of a row over its cells is open, all cells in the mean get twice as
+    many, provided that the allowed maximum may settle it. In every other row a cell may change the verdict only if it
+    lies beyond its margin and is not yet certain to be worse. A row has at most `PAIRS` pairs of runs, unless the
+    initial seeds exceed that.
     """
     if scale == "quick":
         return {}
@@ -39,7 +39,7 @@ def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, mos
 
 
 def _of_open_means(row: Row, cells: Sequence[Judged], upto: int) -> list[Judged]:
-    """Return the measures whose means over cells may be decided by more seeds."""
+    """Return the judged measures whose mean over all cells could be decided by more seeds."""
     found = []
     for measure in row.measures:
         parts = [j for j in cells if j.counts and j.measure is measure]
@@ -57,15 +57,15 @@ def _may_be_worse(judged: Judged, upto: int) -> bool:
 
 
 def _may_settle(d: Estimate, margin: float, widths: float, upto: int) -> bool:
-    """Return whether this many half-widths would fit between mean and margin with `upto` seeds."""
+    """Return whether, with `upto` seeds, this many half-widths would fit between mean and margin."""
     distance, half = abs(d.value - margin), widths * (d.high - d.low) / 2
     return distance > 0 and d.n * (half / distance) ** 2 <= upto
 
 
 PAIRS = 2000
-"""Largest number of pairs of runs in a row. A row of 144 cells has more than enough seeds for its mean, and more would
-take most of the time.
+"""Maximum number of run pairs in a row. A row of 144 cells already has more than enough seeds for its mean, and more
+would take most of the time.
 """
 
 HOLM_WIDTHS = 2.0
-"""Half-widths of a 95 % interval beyond which one of several hundred cells is worse after Holm's correction."""
+"""Number of 95 % half-widths beyond which one of several hundred cells is worse after Holm's correction."""

@@ -1,4 +1,4 @@
-"""The runs, or the scale, that would settle a row that shows no difference."""
+"""Finds what would settle a row that shows no difference: more runs, or a larger scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ackclock.judge.intervals import Estimate
 from ackclock.judge.looks import LOOKS, MOST_TIMES, runs_needed, widened
 
 How = Literal["seeds", "scale", "look", "nothing"]
-"""Ways to settle a row: more seeds, a larger scale, a look at a run without a number, or no known one."""
+"""Ways to settle a row: more seeds, a larger scale, a look at a run without a number, or no known way."""
 
 LARGER: Mapping[Scale, Scale] = {"quick": "standard", "standard": "full"}
 
@@ -47,7 +47,7 @@ class Settling:
 
 
 def open_means(found: RowVerdict) -> dict[str, tuple[Estimate, int]]:
-    """Return the measures whose means leave a row open: the mean in margins, and the number of judged measures."""
+    """Return the measures whose means leave a row open: name -> mean in margins, and number of judged measures."""
     names = [m.name for m in found.row.measures if any(_counts(j, m.name) for j in found.cells)]
     means = {n: interval_of(in_margins([j for j in found.cells if _counts(j, n)])) for n in names}
     judged = {n: widened(e, LOOKS) if found.look else e for n, e in means.items()}
@@ -59,7 +59,7 @@ def _counts(judged: Judged, name: str) -> bool:
 
 
 def needed(found: RowVerdict) -> float:
-    """Return the number of seeds that would settle a row at a later look, given its present spread.
+    """Return the number of seeds that would settle a row at a later look, given its current spread.
 
     One measure beyond its margin is enough for "worse". Otherwise all must be within theirs.
     """
@@ -115,7 +115,7 @@ def settling(found: RowVerdict, plan: Plan, numbers: Mapping[tuple[str, str, str
 
 
 def _look(found: RowVerdict, judged: Judged, numbers: Mapping[tuple[str, str, str, str], Values]) -> Settling:
-    """Return the run without a number that has to be examined. More runs cannot replace it."""
+    """Return the run without a number that has to be examined, because more runs cannot replace it."""
     arm = "candidate" if judged.without[0] > judged.without[1] else REFERENCE
     values = numbers[(found.row.id, judged.cell.id, judged.measure.name, arm)]
     seed = min(values.without(values.runs))

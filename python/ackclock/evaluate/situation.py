@@ -39,7 +39,7 @@ class Cell:
     scale
         Smallest scale that includes the cell.
     alone
-        Whether the cell is run without the candidate as well: harm is measured against the others' results alone.
+        Whether the cell is also run without the candidate: harm is measured relative to the others' results alone.
     gigabit
         Whether the rate is 1 Gbit/s; such cells are run only on request.
     """
@@ -125,7 +125,7 @@ def _values(found: pl.DataFrame, column: str) -> dict[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A number per run, with its better direction and the largest irrelevant difference.
+    """A number per run, with the direction that is better and the largest irrelevant difference.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Measure:
     better
         Direction that is better.
     margin
-        Our margin, in the unit, or with `relative` as a share of the reference's mean.
+        Our margin, in the unit or, with `relative`, as a fraction of the reference's mean.
     least
         Smallest absolute value of a relative margin, in the unit.
     judged
@@ -144,12 +144,12 @@ class Measure:
     only_if
         Other measure; this one counts only in cells where the other differs by no more than its margin.
     ratio
-        Rates, which may differ by orders of magnitude: compared by the logarithm of their quotient, `margin` being a factor and
-        `least` what a smaller number counts as.
+        Whether values are rates that may differ by orders of magnitude. They are compared by the logarithm of their
+        ratio; `margin` is a factor, and smaller numbers count as `least`.
     duty
         Bound that no run of the candidate may exceed, regardless of CUBIC; None: no bound.
     most
-        Largest number that a run of a cell can show, which means this or more; None: no such limit.
+        Largest number that a run can show, which stands for this or more; None: no such limit.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Measure:
         return "ratio" if self.ratio else self.unit
 
     def compared(self, value: float) -> float:
-        """Return a number in the form in which differences are computed: logarithmic for rates."""
+        """Return a number on the scale on which differences are computed: logarithmic for rates."""
         return math.log(max(value, self.least)) if self.ratio else value
 
     def margin_at(self, reference: float) -> float:
@@ -196,11 +196,11 @@ class Row:
     cells, measures
         Cells to run, and measures. Without cells the row is not tested.
     needs
-        Feature that is missing for it, or for a part of it.
+        Missing feature that the row, or a part of it, needs.
     note
         Further information for readers.
     applies
-        Empty, or the reason why it does not apply unless the author says so.
+        Reason why it does not apply unless the author says so; empty if it does.
     environment
         Environment to which its cells are restricted; empty: all.
     starves
@@ -228,7 +228,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """Controller that is run in the candidate's place.
+    """Controller that is run in place of the candidate.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class Arm:
 
     @property
     def key(self) -> str:
-        """Identifier among the arms of an evaluation, also used in file names."""
+        """Identifier of the arm within an evaluation, also used in file names."""
         return "candidate" if self.role == "candidate" else "rival" if self.role == "rival" else self.name
 
 

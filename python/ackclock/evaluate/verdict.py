@@ -1,5 +1,5 @@
-"""From numbers by seed to verdicts: no worse than the reference in its place, by a margin of our choice, because the
-RFC has no thresholds.
+"""Turns numbers per seed into verdicts: no worse than the reference in its place, within a margin of our choice,
+because the RFC has no thresholds.
 
 A difference d is candidate minus reference under one seed, with the sign that makes a larger value worse; m is the
 margin.
@@ -11,8 +11,9 @@ margin.
 | better | it ends below -m |
 | no difference shown | otherwise |
 
-A run without a number is an outcome, for instance if a flow starved and a delay has no sample. Such seeds are counted for each arm. If
-the counts differ, the remaining seeds are not a fair sample: "no worse" and "better" are refused, and the row is open.
+A run without a number is an outcome too, for instance if a flow starved and its delay has no sample. Such seeds are
+counted for each arm. If the counts differ, the remaining seeds are not a fair sample: "no worse" and "better" are
+refused, and the row is open.
 
 A row uses the mean over its cells, seed by seed, with each d in units of its cell's margin. With k judged measures the row is
 worse if one of them is worse at a level of 1 - 0.05 / k, or if a single cell is worse after Holm over all cells of the report.
@@ -87,7 +88,7 @@ class Values:
 
     @property
     def distinct(self) -> int:
-        """Number of different runs among those with a number."""
+        """Number of distinct runs among those with a number."""
         return len({self.digests[s] for s in self.numbers if s in self.digests})
 
     @property
@@ -96,7 +97,7 @@ class Values:
         return {*self.digests, *self.numbers}
 
     def without(self, seeds: set[int]) -> list[int]:
-        """Return those of these seeds that have no number."""
+        """Return those of the given seeds that have no number."""
         return sorted(s for s in seeds if not math.isfinite(self.numbers.get(s, math.nan)))
 
 
@@ -113,7 +114,7 @@ class Judged:
     margin
         Margin in the measure's unit.
     distinct
-        Number of different runs of the candidate.
+        Number of distinct runs of the candidate.
     worst_seed
         Seed with the largest difference.
     by_seed
@@ -121,7 +122,7 @@ class Judged:
     p
         p-value of a test that the mean is at most the margin.
     note
-        Reason for having no verdict.
+        Reason why there is no verdict.
     at_least
         Arms ("candidate", "reference") whose mean is a lower bound because a run reached the measure's `most`.
     runs
@@ -129,7 +130,7 @@ class Judged:
     without
         Number of runs without a number, for the candidate and the reference.
     broken
-        Largest number of the candidate, if the measure's duty forbids it.
+        The candidate's largest value, if the measure's duty forbids it.
     """
 
     cell: Cell
@@ -156,7 +157,7 @@ class Judged:
 
     @property
     def lopsided(self) -> bool:
-        """Whether the row is open because one arm has more runs without a number than the other."""
+        """Whether the row is open because one arm has more numberless runs than the other."""
         return self.measure.judged and self.verdict != "not tested" and self.without[0] != self.without[1]
 
 
@@ -177,9 +178,9 @@ class RowVerdict:
     reason
         Reason in words.
     remark
-        Remark apart from the verdict: that the candidate itself is starved.
+        Remark in addition to the verdict: that the candidate itself is starved.
     look
-        Number of the look with more runs that gave the verdict; 0: the first, that of the scale.
+        Number of the further look that gave the verdict; 0: the first look, with the runs of the scale.
     """
 
     row: Row
@@ -257,7 +258,7 @@ def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values
 
 
 def without(judged: Judged) -> str:
-    """Return the number of runs without a number, in words."""
+    """Describe how many runs have no number."""
     ours, theirs = judged.without
     return f"no number in {ours} of {judged.runs} runs of the candidate, {theirs} of CUBIC's"
 
@@ -282,7 +283,7 @@ def _p(values: Sequence[float], margin: float) -> float:
 
 
 HOLM_LEVEL = 0.025
-"""Error level of a single look, on the side of "worse"."""
+"""One-sided error level of a single look, for "worse"."""
 
 
 def holm(judged: Sequence[Judged], level: float = HOLM_LEVEL) -> set[int]:
@@ -318,7 +319,7 @@ def judge_rows(
 
 
 def gated(cells: Sequence[Judged]) -> list[Judged]:
-    """Exclude measures that count only if another one is about equal, in cells where that one is not."""
+    """Exclude measures that count only if another measure is about equal, in cells where it is not."""
     at = {(j.cell.id, j.measure.name): j for j in cells}
     found = []
     for j in cells:
@@ -423,7 +424,7 @@ def _excess(judged: Judged) -> float:
 
 
 def _broken(judged: Judged) -> str:
-    """Return which duty was violated, as a sentence."""
+    """Return a sentence that says which duty was violated."""
     measure = judged.measure
     return (
         f"does not back off: {measure.name}, up to {judged.broken:.3g} {measure.unit}, and {measure.duty:.3g} is the most for any "
@@ -432,8 +433,8 @@ def _broken(judged: Judged) -> str:
 
 
 def _remark(row: Row, cells: Sequence[Judged]) -> str:
-    """Return a remark, independent of the verdict, if the candidate itself is starved. A controller that gives way
-    harms no other flow.
+    """Return a remark, independent of the verdict, if the candidate itself is starved: a controller that yields does
+    not harm other flows.
     """
     if not row.starves:
         return ""

@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 __all__ = ["Case", "cases"]
 
 SEGMENTS = 10
-"""Length of the responses with which the initial windows were measured."""
+"""Size of the responses with which the initial windows were measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,9 +24,9 @@ class Case:
     name
         Name in the tables.
     scenario
-        Scenario of both backends.
+        Scenario for both backends.
     network
-        Network of the kernel: its own disciplines, as measured, if there are no random losses; otherwise the relay,
+        Kernel network: the kernel's own disciplines, as measured, if there are no random losses; otherwise the relay,
         which has the simulator's losses.
     """
 
@@ -36,7 +36,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Return every cell of the measured data whose flows are streams. Cells of fetches are left to `ackclock
+    """Return every cell of the measured data whose flows are streams. Cells with fetches are covered by `ackclock
     fidelity`.
     """
     out = []

@@ -1,4 +1,4 @@
-"""The comparison with kernels: all cells, their bounds, and the table of results."""
+"""Comparison with measured kernels: all cells, their bounds, and the results table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAMILY: Mapping[str, Bound | None] = {
     reference.SRTT: Bound(relative=0.10),
     reference.RETRANSMISSIONS: Bound(relative=0.25, or_spread=True),
 }
-"""Bounds for the controllers other than reno and cubic."""
+"""Bounds for all controllers except reno and cubic."""
 ANY_PHASE: Mapping[str, Bound | None] = {reference.RETRANSMISSIONS: None}
 SHARING: Mapping[str, Bound | None] = {
     reference.AGGREGATE: Bound(relative=0.02),
@@ -133,7 +133,7 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
     jobs
         Number of threads, which does not affect the result.
     progress
-        Called with the cell and the share done.
+        Called with the cell and the fraction done.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
 
 
 def cells(*, seeds: int, jobs: int) -> list[MeasuredCell]:
-    """Return every experiment, in the order of the table."""
+    """Return every experiment, in table order."""
     quiet = [(network, controller) for network in ("n1", "n3") for controller in CONTROLLERS]
     others = [(network, controller) for network in ("n1", "n3") for controller in OTHERS]
     lossy = [(loss, controller) for loss in LOSSES for controller in CONTROLLERS]
@@ -188,7 +188,7 @@ def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] 
 
 
 def _any_phase(network: str, controller: str) -> MeasuredCell:
-    """Influence of the start phase: the kernel's three starts compared with simulated starts over a whole tick."""
+    """Influence of the start phase: the kernel's three starts compared with simulated ones over a whole tick."""
     return MeasuredCell(
         name=f"{network} {controller}, any phase",
         kernel=partial(reference.bulk, network, controller),

@@ -1,9 +1,9 @@
-"""Scenarios drawn at random: paths and losses from a seed, for both backends.
+"""Randomly drawn scenarios: paths and losses from a seed, for both backends.
 
-There are three kinds. A transfer is a hundred segments over a queue that never fills, so all its losses are drawn;
-about one transfer in three also loses a retransmission. A bulk flow lasts twelve seconds and fills a queue of half to
-twice the bandwidth-delay product, which drops packets as well. The drawn losses of both kinds name segments, so both
-backends lose the same ones. A flow under random loss loses 0.1 to 3 % of its packets, by the same draws on both
+There are three kinds. A transfer sends a hundred segments through a queue that never fills, so all its losses are drawn
+ones; about one transfer in three also loses a retransmission. A bulk flow lasts twelve seconds and fills a queue of
+half to twice the bandwidth-delay product, which drops packets too. The drawn losses of both kinds name segments, so
+both backends lose the same ones. A flow under random loss loses 0.1 to 3 % of its packets, by the same draws on both
 backends, with every controller that both backends have.
 
 In addition, `listed` yields flows with the losses that netem drew in the measured kernel.
@@ -29,12 +29,12 @@ LOSSY = 42
 """Number of scenarios of each kind in the documentation's table."""
 
 CONTROLLERS = ("reno", "cubic", "bic", "htcp", "illinois")
-"""Controllers used in turn."""
+"""Controllers, used in turn."""
 
 ALL_CONTROLLERS = (
     *CONTROLLERS, "westwood-plus", "highspeed", "scalable", "vegas", "hybla", "veno", "yeah", "dctcp", "bbr",
 )  # fmt: skip
-"""Controllers used in turn under random loss."""
+"""Controllers, used in turn under random loss."""
 
 SEGMENT = 1448
 SEGMENTS = 100
@@ -43,7 +43,7 @@ SEGMENTS = 100
 MOST_LOST = 12
 BULK_SECONDS = 12
 BULK_FROM, BULK_TO = 20, 3000
-"""Range of segment numbers that a bulk flow may lose by script."""
+"""Range of segment numbers whose loss may be scripted in a bulk flow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +57,7 @@ class Drawn:
     kind
         "transfer", "bulk", "lossy", "listed", or one of `ackclock.fidelity.families`.
     scenario
-        Scenario of both backends.
+        Scenario for both backends.
     network
         Network on which the kernel runs it.
     """
@@ -92,7 +92,7 @@ def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
     Parameters
     ----------
     seconds
-        Length of a flow.
+        Duration of a flow, s.
     """
     for percent in (0.1, 1.0):
         for seed in range(1, 6):

@@ -1,8 +1,8 @@
-"""Families of scenarios drawn from a seed: further effects of hosts, applications and paths on a connection.
+"""Scenario families drawn from a seed: further effects of hosts, applications and paths on a connection.
 
-Each scenario has one flow (family "flows": two to four) with one of sixteen controllers in turn, over a path of 2 to 50 Mbit/s and 10
-to 200 ms whose queue holds a half to twice the bandwidth-delay product. Half of the flows also lose some packets at
-random, the same ones on both backends. Each family adds its own feature:
+Each scenario has one flow (family "flows": two to four) with one of sixteen controllers in turn, over a path of 2 to 50
+Mbit/s and 10 to 200 ms with a queue of half to twice the bandwidth-delay product. Half of the flows also lose random
+packets, the same ones on both backends. Each family adds its own feature:
 
 | family | what is drawn |
 | --- | --- |
@@ -37,16 +37,16 @@ COUNT = 10
 """Default number of scenarios in a family."""
 
 SECONDS = 8
-"""Length of a flow without an end, s."""
+"""Duration of an open-ended flow, s."""
 MOST_SECONDS = 60
-"""Maximum length of a flow with an end, s."""
+"""Maximum duration of a flow of limited size, s."""
 
 SUITES: tuple[tuple[str, str | None], ...] = (
     *((name, None) for name in ALL_CONTROLLERS),
     ("cubic", "prr-rfc9937"),
     ("reno", "prr-ssrb"),
 )
-"""Controllers and recovery rules used in turn."""
+"""Controllers and recovery rules, used in turn."""
 
 Table = dict[str, Any]
 
@@ -63,7 +63,7 @@ class Draw:
         return low + int(self._next() * (high - low + 1))
 
     def spread(self, low: float, high: float) -> float:
-        """Draw a number whose logarithm is uniform, rounded to three digits."""
+        """Draw a log-uniform number, rounded to three digits."""
         return float(f"{low * (high / low) ** self._next():.3g}")
 
     def one(self, of: Sequence[Any]) -> Any:
@@ -160,7 +160,7 @@ def family(name: str, seed: int, count: int = COUNT) -> Iterator[Drawn]:
         Number of scenarios.
     """
     for number in range(count):
-        # so that another seed has another controller at the same number
+        # so that a different seed gives a different controller at the same number
         sketch = Sketch(Draw(name, seed, number), number + seed * count)
         FAMILIES[name](sketch)
         yield sketch.done(name, number)
@@ -349,7 +349,7 @@ def _steps(it: Sketch) -> None:
 
 
 def _two_steps(it: Sketch) -> None:
-    # separate paths: slower, shorter and with shallower queues than in other families
+    # this family has its own paths: slower, shorter and with shallower queues
     (first, mbps), (near, far) = (
         [it.draw.spread(0.5, 20) for _ in range(2)],
         [it.draw.between(1, 50) for _ in range(2)],
@@ -393,7 +393,7 @@ FAMILIES: dict[str, Callable[[Sketch], None]] = {
     "outages": _outages,
     "two-steps": _two_steps,
 }
-"""Name of a family -> function that draws its scenarios."""
+"""Family name -> function that draws its scenarios."""
 
 BY_NAME = frozenset({"two-steps"})
-"""Families that are drawn only on request: variants of others."""
+"""Families drawn only on request: variants of others."""

@@ -3,12 +3,13 @@
 A mixture has one to five features. A feature sets keys of one part of the scenario: the host's stack, a queue,
 losses, other effects of a link, the return path, the workload, further flows, start and stop times, links before and
 behind the bottleneck, the hosts' own devices. Keys and their types are read from the engine's schema. Keys that the
-backend refuses are left out, so a new key is drawn as soon as the backend accepts it, without a change here. `RANGES`
-lists only keys whose likely values are narrower than their type.
+backend refuses are left out, so a new key is drawn as soon as the backend accepts it, with no change here. `RANGES`
+lists only keys whose plausible values have a narrower range than their type.
 
-Length: to understand a draw one needs the values by type, the features and the accepted keys together.
+Length: a draw can be understood only with the values by type, the features and the accepted keys together.
 
-Rates are 0.1 to 2,000 Mbit/s and round-trip times 1 to 800 ms, log-uniform. `KINDS` of equal rank are equally likely.
+Rates are 0.1 to 2,000 Mbit/s and round-trip times 1 to 800 ms, log-uniform. `KINDS` of the same rank are equally
+likely.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ NOT_A_FEATURE = frozenset(
         "host.preset", "stack.slow_start", "losses.scripted", "losses.listed", "capacities.mahimahi", "stack.tso",
     }
 )  # fmt: skip
-"""Keys that are no feature: names and containers of other keys; keys with only one value in the kernel; keys drawn
+"""Keys that are not features: names and containers of other keys; keys with only one value in the kernel; keys drawn
 elsewhere (scripted losses in the family "transfer"); keys determined by the network.
 """
 
@@ -252,7 +253,7 @@ def _of_family(it: Mixture, family: str, depth: int, kinds: Sequence[str] | None
 
 
 def _agreeing(it: Mixture, family: str, made: Table) -> Table:
-    """Adjust keys whose values must fit each other."""
+    """Adjust keys whose values must be consistent."""
     if family == "queues" and made["kind"] in ("red", "choke"):
         limit = max(12, it.queue)
         made |= {"limit": f"{limit} packets", "max": f"{limit // 3} packets", "min": f"{limit // 9 + 1} packets"}
@@ -276,7 +277,7 @@ def _agreeing(it: Mixture, family: str, made: Table) -> Table:
     elif family == "capacities" and "repeat" in made:
         made["repeat"] = f"{int(made['steps'][-1]['at'].split()[0]) + it.draw.between(100, 2000)} ms"
     elif family == "workloads" and {"rate", "payload"} <= made.keys():
-        # a flow of small datagrams at a high rate would take longer than all others together
+        # a high-rate flow of small datagrams would take longer than all the others together
         smallest = float(made["rate"].split()[0]) * 1e6 * it.seconds / (8 * MOST_DATAGRAMS)
         if int(made["payload"].split()[0]) < smallest:
             made["payload"] = f"{min(1400, round(smallest))} bytes"
@@ -509,8 +510,8 @@ def _draws_its_own(at: Any) -> bool:
 
 
 def _accepted(told: Table, network: NetworkKind) -> Scenario | None:
-    """Return the scenario if it is valid, the backend accepts it over this network, and no side draws random numbers
-    of its own; else None.
+    """Return the scenario if it is valid, the backend accepts it over this network, and neither side draws its own
+    random numbers; else None.
     """
     if network == "qdisc" and _draws_its_own(told["network"]):
         return None
@@ -540,7 +541,7 @@ def taken_keys(place: str) -> tuple[str, ...]:
 
 @functools.cache
 def taken_kinds(family: str) -> tuple[str, ...]:
-    """Return the kinds of a family that the backend accepts, except the plain one."""
+    """Return the kinds of a family that the backend accepts, apart from the plain one."""
     kinds = [table["kind"] for table in schema()[family]]
     wanted = [
         kind for kind in kinds if kind not in ("drop-tail", "none", "bulk") and f"{family}.{kind}" not in NOT_A_FEATURE
@@ -639,7 +640,7 @@ def _mixture(seed: int, number: int) -> Drawn:
 
 
 def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
-    """Return the scenario with everything drawn, or with the refused values left out edit by edit, and the features
+    """Return the scenario with everything that was drawn, dropping refused values one edit at a time, and the features
     that it has.
     """
     told = it.base()
@@ -666,7 +667,7 @@ def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield a value, then copies that each lack one optional key, then copies with fewer and fewer of them."""
+    """Yield a value, then copies that each lack one optional key, then copies with fewer and fewer optional keys."""
     yield value
     if isinstance(value, dict):
         left = dict(value)

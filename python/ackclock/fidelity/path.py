@@ -1,7 +1,7 @@
 """Measured paths as scenarios.
 
-Each packet is charged its Ethernet frame (14 bytes more than the IP packet) on a drop-tail queue of N packets ahead of a
-link of rate R. The propagation delay (half of the RTT each way) and random loss follow it.
+Each packet is charged as an Ethernet frame (14 bytes more than the IP packet) in a drop-tail queue of N packets ahead
+of a link of rate R. The propagation delay (half of the RTT each way) and random loss follow it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ackclock.scenario import Scenario
 
 FRAMING = 14
 SYN_BYTES = 74
-"""Length of a SYN with its frame, bytes; its transmission time is part of the handshake."""
+"""Length of a SYN including its frame, bytes; its transmission time is part of the handshake."""
 
 SAMPLE_MS = 10
 
 VETH = {"packet_memory": "handed-on"}
-"""Packet memory of the measured hosts, which were namespaces of one machine."""
+"""Packet memory of the measured hosts, which were namespaces on one machine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class MeasuredPath:
 
     @property
     def handshake_ns(self) -> int:
-        """Time from the SYN to the moment at which the sender is connected: the zero of the kernel's time, ns."""
+        """Time from the SYN until the sender is connected, which is time 0 in the kernel's data, ns."""
         return self.rtt_ms * 1_000_000 + SYN_BYTES * 8 * 10**9 // self.rate_bps
 
     def network(self, *, loss: dict[str, Any] | None = None, both_ways: bool = False) -> dict[str, Any]:
@@ -64,7 +64,7 @@ N1 = MeasuredPath(rate_bps=10_000_000, rtt_ms=40, queue_packets=50)
 N2 = MeasuredPath(rate_bps=100_000_000, rtt_ms=40, queue_packets=333)
 N3 = MeasuredPath(rate_bps=100_000_000, rtt_ms=30, queue_packets=20)
 ACCESS = MeasuredPath(rate_bps=1_200_000, rtt_ms=100, queue_packets=100)
-"""Slow line for the fetches."""
+"""Slow link for the fetches."""
 
 PATHS = {"n1": N1, "n2": N2, "n3": N3}
 

@@ -27,7 +27,7 @@ COUNTS = ("syn_retrans", "synack_retrans", "request_retrans", "data_retrans")
 
 @cache
 def read(name: str) -> pl.DataFrame:
-    """Return the rows of a file of the data folder."""
+    """Return the rows of a file in the data folder."""
     import polars as pl
 
     with as_file(files("ackclock.fidelity") / "data" / f"{name}.csv") as path:
@@ -93,12 +93,12 @@ def fetches(size: int) -> Values:
 
 
 def summarise_fetches(rows: pl.DataFrame) -> Values:
-    """Return quartiles and shares per seed.
+    """Return quartiles and fractions per seed.
 
     Parameters
     ----------
     rows
-        One row per fetch: `seed`, `total_ms` and the counts of retransmissions in the data's own names.
+        One row per fetch: `seed`, `total_ms` and the retransmission counts under the data's own names.
     """
     import numpy as np
     import polars as pl

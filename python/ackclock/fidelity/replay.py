@@ -1,9 +1,9 @@
 """Replays the kernel's losses in the simulator.
 
-The kernel's netem drew its losses by position: the n-th packet in the forward direction is lost, whatever it carries.
-A scripted loss names segments, and the segment in the n-th packet depends on all earlier losses. Each loss is
-therefore found by a probe: a run with the losses known so far, in which every packet from that position on is
-dropped. The first dropped packet is the one wanted.
+The kernel's netem drew its losses by position: the n-th packet in the forward direction is lost, regardless of its
+contents. A scripted loss names segments, and the segment in the n-th packet depends on all earlier losses. Each loss is
+therefore located by a probe: a run with the losses known so far, in which every packet from that position on is
+dropped. The first dropped packet is the one to lose.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ackclock.scenario import Scenario
 
 
 def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, seconds: int) -> Scenario:
-    """Return one bulk flow that loses the packets at these positions.
+    """Return a scenario with one bulk flow that loses the packets at these positions.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, secon
     Raises
     ------
     InputError
-        If a position falls on a packet without data, which a script cannot name.
+        If a position belongs to a packet without data, which a scripted loss cannot name.
     """
     drops: list[dict[str, int]] = []
     _, head = _first_lost(_scenario(path, controller, drops, seconds=1, passing=1)) or (0, 0)
-    # In the simulator the first data may ride on the handshake's ACK; the kernel sends that ACK alone.
+    # In the simulator the handshake's ACK may carry the first data; the kernel sends that ACK alone.
     missing = KERNEL_HANDSHAKE - (1 if head > 0 else KERNEL_HANDSHAKE)
     for position in positions:
         if position < KERNEL_HANDSHAKE:
@@ -53,7 +53,7 @@ KERNEL_HANDSHAKE = 2
 """Forward packets before the first data: SYN and ACK."""
 
 PROBE = 2
-"""Number of the probe's link."""
+"""Index of the probe's link."""
 
 EVERYTHING = 2**31
 """Upper bound on the packets of any run."""

@@ -1,4 +1,4 @@
-"""Results of the simulator on the measured paths: quantity -> one value per run, named as in `reference`."""
+"""The simulator's results on the measured paths: quantity -> one value per run, named as in `reference`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 60
 SHARING_SECONDS = 120
 
 PHASES_US = (0, 137, 274)
-"""Start times relative to the tick of 1 ms, us. The kernel's starts are 137 us apart; the phase of its first start is
+"""Start times relative to the 1 ms tick, us. The kernel's start times are 137 us apart; the phase of the first one is
 unknown.
 """
 
@@ -55,7 +55,7 @@ def own_losses(controller: str, loss_percent: float, *, seeds: int, jobs: int) -
 
 
 def sharing() -> Values:
-    """Run two cubic flows on n2; for each seed the second starts as late as in the data."""
+    """Run two cubic flows on n2; for each seed the second one starts with the delay found in the data."""
     values: Values = {name: [] for name in (reference.AGGREGATE, reference.FIRST_SHARE, reference.RETRANSMISSIONS)}
     for late_us in reference.second_starts_us():
         # The second flow connects `late_us` after the first is connected, which is time 0 in the kernel's data.
@@ -104,7 +104,7 @@ def _joined(runs: Sequence[Values]) -> Values:
 
 
 def _summarise(flows: pl.DataFrame, samples: pl.DataFrame, *, since_s: float) -> Values:
-    """Return per seed the goodput over the whole run, and means of the samples from 10 ms after the handshake on."""
+    """Return, per seed, the goodput over the whole run, and the means of all samples from 10 ms after the handshake."""
     import polars as pl
 
     # The sample grid starts with the run, so it is up to half an interval off the kernel's.

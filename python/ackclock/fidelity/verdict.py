@@ -21,7 +21,7 @@ class Bound:
     Parameters
     ----------
     relative
-        Share of the kernel's mean.
+        Fraction of the kernel's mean.
     or_spread
         A mean within two standard errors of the kernel's mean counts too.
     """
@@ -61,11 +61,11 @@ class Row:
     kernel, simulator
         Mean and spread over seeds.
     bound
-        Bound; None: shown, not judged.
+        Bound; None: shown but not judged.
     verdict
         Outcome.
     cause
-        Reason of a known miss; empty otherwise.
+        Cause of a known miss; empty otherwise.
     """
 
     cell: str
@@ -121,7 +121,7 @@ KNOWN: dict[tuple[str, str], str] = {
     ("fetches of 7,680 bytes, 1 %", SHARE_ANY): _LUCK,
     ("fetches of 7,680 bytes, 1 %", SHARE_DATA): _LUCK,
 }
-"""(cell, quantity) -> cause of an understood miss. This is the only list of them; docs/fidelity.md explains them."""
+"""(cell, quantity) -> cause of a known miss. This is the only list of them; docs/fidelity.md explains them."""
 
 
 def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Sequence[float], bound: Bound | None) -> Row:
@@ -134,7 +134,7 @@ def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Seque
     kernel, simulator
         One value per seed.
     bound
-        None: shown only.
+        Bound; None: shown but not judged.
     """
     theirs, ours = Sample.of(kernel), Sample.of(simulator)
     cause = ""

@@ -1,4 +1,4 @@
-"""Formats of other tools: reads measurements of a testbed, to draw them next to a run, and writes runs in these
+"""Other tools' formats: testbed measurements are read, to be drawn next to a run, and runs are written in these
 formats.
 
 | format | of | read | written |

@@ -37,9 +37,9 @@ Points = list[tuple[float, float]]
 """(time in seconds from the beginning, value)."""
 
 LEO_S = 0.01
-"""Length of a LeoReplayer interval, s."""
+"""Duration of a LeoReplayer interval, s."""
 FCC_S = 5.0
-"""Time that one FCC test covers, s."""
+"""Duration of one FCC test, s."""
 PING_S = 1.0
 """Interval of a ping without timestamps, s."""
 GREATEST_S = 1e6
@@ -67,7 +67,7 @@ class Recording:
     up: Way = field(default_factory=Way)
     both: Way = field(default_factory=Way)
     trace: bool = False
-    """Whether a link of kind "mahimahi" can read the file."""
+    """Whether a "mahimahi" link can read the file."""
 
 
 def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
@@ -171,7 +171,7 @@ def _table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _spaced(points: Sequence[tuple[float, Any]], line: str) -> float:
-    """Return the length of a recording, in which the last value lasts for the median step. Refuses times that go back."""
+    """Return the length of a recording, whose last value lasts for the median step. Times that go backwards are refused."""
     times = [t for t, _ in points]
     if any(a > b for a, b in itertools.pairwise(times)):
         raise InputError(f"found times that go back ({line}); allowed: times in order")
@@ -314,7 +314,7 @@ def _lens(text: str) -> Recording:
         first = 0
         for line, row in _table(text):
             cell = row["timestamp"]
-            if len(cell) > 15 and cell.isdigit():  # ns, which have more digits than a double
+            if len(cell) > 15 and cell.isdigit():  # ns; too many digits for a double
                 first = first or int(cell[:30])
                 t = (int(cell[:30]) - first) / 1e9
             else:

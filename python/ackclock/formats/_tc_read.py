@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 FRAME = 1514
-"""Bytes of a full frame. Converts between scenarios that count packets and disciplines that count bytes."""
+"""Size of a full frame, bytes. Used to convert between scenarios that count packets and disciplines that count bytes."""
 NETEM_LIMIT = 1000
-"""Default limit of netem in packets."""
+"""Default netem limit, packets."""
 UNLIMITED = 100_000
-"""Smallest limit, in packets, that counts as unlimited."""
+"""Smallest limit that counts as unlimited, packets."""
 Link = dict[str, Any]
 Words = Sequence[str]
 
@@ -63,7 +63,7 @@ def option(words: Words, name: str) -> str | None:
 
 
 def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
-    """Return netem's operations in its order, loss before delay; and its rate with its limit."""
+    """Return netem's operations in netem's order (loss before delay), and its rate with its limit."""
     # Length: a branch for each word.
     words = list(node.words)
     loss: list[Op] = []
@@ -148,7 +148,7 @@ def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
         if jitter:
             told("reorder beside jitter", "packets overtake by the jitter alone")
         else:
-            # delay all packets but this share, so that the share overtakes the others
+            # delay all packets except this fraction, which then overtakes the others
             ops.append(Op("reorder", {"probability": round(1 - reorder["share"], 9), "extra_delay": time_of(delay)}))
             delay = 0
     if jitter:
@@ -246,13 +246,13 @@ QUEUES: dict[str, tuple[str, dict[str, str]]] = {
         {"rtt": "rtt", "bandwidth": "bandwidth", "overhead": "overhead", "mpu": "mpu", "memlimit": "limit"},
     ),
 }
-"""Discipline -> our queue, and our key for each of its words."""
+"""Discipline -> our queue, and our key for each of its parameters."""
 IGNORED = {
     "noecn", "ecn", "besteffort", "noatm", "no-split-gso", "split-gso", "nonat", "nat", "nowash", "wash", "no-ack-filter", "drop_dequeue",
     "drop_on_overload", "l4s_ect", "unlimited", "triple-isolate", "flows", "dual-srchost", "dual-dsthost", "atm", "ptm", "raw", "no_split_gso",
     "nobytemode", "bytemode", "dq_rate_estimator", "no_dq_rate_estimator",
 }  # fmt: skip
-"""Words without a value that are handled elsewhere or have no effect here."""
+"""Parameters without a value that are handled elsewhere or have no effect here."""
 
 
 def queue_of(node: Discipline, missing: list[str]) -> Link | None:

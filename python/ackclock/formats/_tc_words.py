@@ -1,4 +1,4 @@
-"""Parses words of `tc` lines (rates, times, sizes and shares in iproute2's syntax) and the surrounding shell script."""
+"""Parses the words of `tc` commands (rates, times, sizes and percentages in iproute2's syntax) and the surrounding shell script."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def size(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Return a percentage, with or without its sign, as a share."""
+    """Return a percentage, with or without its sign, as a fraction."""
     try:
         value = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -71,7 +71,7 @@ _TC = re.compile(r"(?:^|[\s'\"(&|;/])(tc\s+(?:-\S+\s+)*(?:qdisc|class|filter|-n(
 
 
 def commands(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Return the `tc` commands in a shell script, or in strings of a Python program: line, namespace, words after `tc`.
+    """Return the `tc` commands in a shell script, or in the strings of a Python program: line, namespace, words after `tc`.
 
     Variables that the script assigns are replaced by their values; a command with any other variable is refused.
     """

@@ -1,5 +1,5 @@
-"""Captures of TCP (pcap, pcapng): their connections, the losses and spurious retransmissions of each, and the packets
-of one.
+"""TCP captures (pcap, pcapng): their connections, losses and spurious retransmissions of each, and the packets of one
+connection.
 
 A retransmission counts as a loss unless a DSACK (RFC 2883), the echo of an older timestamp (RFC 3522), or an earlier ACK shows that it
 was spurious. No time threshold is involved.
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "end", "is_capture", "measured", "read_capture"]
 
 MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
-"""First bytes of a capture, by format."""
+"""Magic bytes of a capture, by format."""
 
 GZIP, ZSTD = bytes.fromhex("1f8b"), bytes.fromhex("28b52ffd")
 
 MOST_UNPACKED = 1 << 33
-"""Largest size of a compressed capture after decompression, bytes. It is unpacked into the temporary folder while it is
+"""Maximum decompressed size of a compressed capture, bytes. It is unpacked into the temporary folder while it is
 read.
 """
 
 MOST_MISSED = 0.01
-"""Largest share of a connection's data that a capture may have missed; beyond it the losses are not reliable."""
+"""Maximum fraction of a connection's data that a capture may have missed; beyond it the losses are not reliable."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +56,7 @@ class Capture:
         A row for each direction of each connection, in the order of their first packets. `connection` is the number,
         `way` is `client` or `server`: the end that sends. Segments are counted as captured packets: a capture above the
         network card shows several as one. `lost` is `retransmitted` without `spurious`; `reordered` were overtaken on
-        the way, `unseen_bytes` were acknowledged and are not in the capture. Times are seconds from the first packet,
+        the way; `unseen_bytes` were acknowledged but are not in the capture. Times are seconds from the first packet,
         sizes bytes; null if unknown.
     packets
         Packets of the requested connection, and their SACK blocks as separate rows (`kind` `sack` or `dsack`). `seq`
@@ -77,7 +77,7 @@ class Capture:
         )
 
     def missed(self, row: dict[str, Any]) -> float:
-        """Return the share of a direction's data that the capture has missed."""
+        """Return the fraction of a direction's data that the capture has missed."""
         return int(row["unseen_bytes"]) / max(1, int(row["bytes"]) + int(row["unseen_bytes"]))
 
 
@@ -87,7 +87,7 @@ def end(address: str, port: int) -> str:
 
 
 def is_capture(path: Path) -> bool:
-    """Return whether a regular file begins like a capture."""
+    """Return whether a regular file starts like a capture."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False
@@ -119,10 +119,10 @@ def read_capture(
     connection
         Number of the connection whose packets are returned as well, at most 10 million rows.
     anonymise
-        Whether to replace addresses by 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in the order of their appearance, and
+        Whether to replace addresses by 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in order of appearance, and
         ports of clients as 1, 2, ...
     progress
-        Called with the share of the file that is read.
+        Called with the fraction of the file read so far.
 
     Returns
     -------
@@ -250,13 +250,13 @@ def _without_addresses(connections: pl.DataFrame) -> pl.DataFrame:
 
 
 INTERVALS = 200
-"""Number of intervals over which the goodput of a capture is averaged."""
+"""Number of intervals over which a capture's goodput is averaged."""
 
 MOST_SAMPLES = 20_000
 
 
 def measured(path: Path) -> Measured:
-    """Return the direction of a capture with the most data, to be drawn next to a run.
+    """Return the direction of a capture that carries the most data, to be drawn next to a run.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 """Reads and writes `iperf3 -J`: a JSON object with `start`, `intervals` and `end`; since iperf3 3.17 (`--json-stream`)
-also as one line for each.
+also with one line for each.
 
 A stream's interval has `bytes`, `bits_per_second` and, at a sender over TCP, `retransmits`, `snd_cwnd` (bytes), `rtt` and `rttvar`
 (microseconds) of the socket at its end. The congestion window is converted to segments of `start.tcp_mss_default`.
@@ -26,7 +26,7 @@ MSS = 1448
 """Default payload of a segment, bytes: Ethernet, with timestamps."""
 
 BLOCK = 131_072
-"""Size of a write of iperf3 over TCP, bytes."""
+"""Write size of iperf3 over TCP, bytes."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -76,7 +76,7 @@ def _socket(stream: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 def _whole(text: str) -> dict[str, Any]:
-    """Return the whole result, assembled from events if there is one per line."""
+    """Return the complete result, assembled from events if there is one per line."""
     try:
         told = DECODER.decode(text)
     except InputError:
@@ -155,8 +155,8 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
 
 
 def _intervals(run: Run, flow: Mapping[str, Any], mss: int) -> list[dict[str, Any]]:
-    """Return the values of one flow in each interval, from its start. Null values are left out, as iperf3 leaves out
-    unknown ones.
+    """Return the values of one flow in each interval, from its start. Null values are omitted, as iperf3 omits unknown
+    ones.
     """
     number, begin = flow["flow"], flow["start_s"]
     samples = [row for row in run.rows("samples") if row["flow"] == number]

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["Measured", "frames", "of_run", "read"]
 
 LARGEST = 2**27
-"""Largest size of a file that is read, bytes."""
+"""Maximum size of a file that is read, bytes."""
 
 MOST_FLOWS = 1000
 
 GZIP = b"\x1f\x8b"
 
 TCPTRACE, LOOK = "tcptrace -- version", 2**12
-"""Mark of a tcptrace listing, and number of characters at the start of a file that are searched for it."""
+"""Mark of a tcptrace listing, and how many characters at the start of a file are searched for it."""
 
 ALLOWED = "one of iperf3 -J, of ss -tin with times, of qlog, flent, tcp_probe or NDT7"
 
 LONGEST_NAME = 60
-"""Largest number of characters in a flow's name."""
+"""Maximum length of a flow's name, characters."""
 
 BOUNDS = {
     "t_s": (-1e9, 1e9),
@@ -65,8 +65,8 @@ class Measured:
     flows
         Names of the flows.
     samples
-        Columns `t_s`, `flow`, `cwnd` and `ssthresh` (segments), `srtt_s`, `in_flight` (segments), `retransmissions` (so far);
-        null if the file lacks the value. Times are seconds from the beginning of the measurement.
+        Columns `t_s`, `flow`, `cwnd` and `ssthresh` (segments), `srtt_s`, `in_flight` (segments), `retransmissions` (so
+        far); null if the file does not have the value. Times are seconds from the beginning of the measurement.
     goodput
         Columns `t_s` (end of the interval), `flow`, `goodput_bps`.
     run
@@ -81,7 +81,7 @@ class Measured:
     run: Run | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Shorten names and make them printable, because they come from strangers' files and appear in figures."""
+        """Shorten names and make them printable, because they come from third-party files and appear in figures."""
         object.__setattr__(self, "name", shown(self.name)[:LONGEST_NAME])
         object.__setattr__(self, "flows", tuple(shown(flow)[:LONGEST_NAME] for flow in self.flows))
 
@@ -89,13 +89,13 @@ class Measured:
 NUMBERS = ("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions", "rwnd")
 
 TIMES = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s")
-"""Columns of the kernel's chronographs, if the format has them."""
+"""Columns of the kernel's chronographs, if the format contains them."""
 
 
 def frames(
     samples: Sequence[Mapping[str, Any]], goodput: Sequence[Mapping[str, Any]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the two tables of a `Measured` from rows; keys that a row lacks are null.
+    """Return the two tables of a `Measured` from rows; keys missing from a row are null.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def _unpacked(path: Path) -> str:
 
 
 def parse(text: str, path: Path) -> Measured:
-    """Return the result of `read` for a file's text. Takes time proportional to its length."""
+    """Return the result of `read` for a file's text. The time is proportional to its length."""
     from ackclock.formats import flent, iperf3, ndt7, qlog, ss, tcp_probe
 
     try:
@@ -226,7 +226,7 @@ DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects of the text, one after the other; a list of objects is accepted as well."""
+    """Yield the JSON objects in the text, one after another; a list of objects is also accepted."""
     at = 0
     while at < len(text):
         while at < len(text) and (text[at].isspace() or text[at] == ","):

@@ -1,7 +1,7 @@
 """Reads rows of M-Lab's NDT7: the server kernel's values during a download or an upload.
 
-JSON: the archived result, `{"Download": {"ServerMeasurements": [{"TCPInfo": {...}}, ...]}}`, a row of `ndt.ndt7` as BigQuery exports it, the same
-below `raw`, or the measurements of a client, one object per line. `ElapsedTime` is in us from the beginning of the test; `RTT`, `BusyTime`,
+JSON: the archived result, `{"Download": {"ServerMeasurements": [{"TCPInfo": {...}}, ...]}}`, a row of `ndt.ndt7` as BigQuery exports it, the
+same nested in `raw`, or the measurements of a client, one object per line. `ElapsedTime` is in us from the beginning of the test; `RTT`, `BusyTime`,
 `RWndLimited` and `SndBufLimited` are in us, `SndCwnd` in segments. Source: the specification of ndt7, and `TCPInfo` of m-lab/tcp-info.
 """
 
@@ -38,14 +38,14 @@ def read(values: Iterable[Mapping[str, Any]], *, name: str) -> Measured:
     Parameters
     ----------
     values
-        Objects of the file: rows, or measurements of one test.
+        Objects in the file: rows, or the measurements of one test.
     name
         Name in figures.
 
     Raises
     ------
     InputError
-        If none holds values of a kernel.
+        If none contains kernel values.
     """
     tests: list[tuple[str, list[Mapping[str, Any]]]] = []
     loose: list[Mapping[str, Any]] = []

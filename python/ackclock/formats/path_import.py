@@ -1,4 +1,4 @@
-"""Recordings of paths as a scenario: each measured rate, delay and share of losses becomes a step of a link's schedule.
+"""Converts path recordings to a scenario: each measured rate, delay and loss fraction becomes a step in a link's schedule.
 
 Rates go into the bottleneck. Delays and losses go into the link after it (`egress`), so that a Mahimahi trace and a
 recording of delays combine as in LeoReplayer and CellReplay. A delay lasts until the next one, and packets keep their
@@ -30,16 +30,16 @@ UNKNOWN = "1 Gbit/s"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedPath:
-    """Scenario of a recorded path, the recorded quantities, and the missing ones.
+    """Scenario for a recorded path, with the recorded and the missing quantities.
 
     Parameters
     ----------
     scenario
         Valid scenario in which a CUBIC flow crosses the path.
     about
-        Measured quantities, a line each.
+        Measured quantities, one line each.
     missing
-        Quantities that the recording lacks, and their substitutes.
+        Quantities missing from the recording, and their substitutes.
     """
 
     scenario: Scenario
@@ -47,18 +47,18 @@ class ImportedPath:
     missing: tuple[str, ...]
 
     def to_toml(self) -> str:
-        """Return the scenario as a file, with the known facts in its first lines."""
+        """Return the text of the scenario file, headed by what is known about the path."""
         lines = (*self.about, *(f"not recorded: {line}" for line in self.missing))
         return "".join(f"# {line}\n" for line in lines) + self.scenario.to_toml()
 
 
 def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every_ns: int = 0) -> ImportedPath:
-    """Return the scenario of recordings that were made together.
+    """Return the scenario for recordings made together.
 
     Parameters
     ----------
     files
-        Files with their formats. No two files may hold the same quantity of rates, delays and losses.
+        Files with their formats. No two files may contain the same quantity (rate, delay or loss).
     upward
         Whether data flows from the user into the network. Default: to the user.
     every_ns
@@ -67,7 +67,7 @@ def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every
     Raises
     ------
     InputError
-        If two files hold the same quantity, or there are too many steps.
+        If two files contain the same quantity, or there are too many steps.
     """
     about = tuple(_told(path, made) for path, made in files)
     whole = round(min(made.length_s for _, made in files) * 1e9)
@@ -110,7 +110,7 @@ NAMES = {"trace": "opportunities", "rates": "rates", "delays": "delays", "probes
 
 
 def _add(paths: list[_Ways], path: Path, made: Recording, upward: bool, missing: list[str]) -> None:
-    """Add the contents of a file to its direction. Of two files without a direction the second is the return path."""
+    """Add the contents of a file to its direction. If two files give no direction, the second is the return path."""
     ways = [made.up, made.down] if upward else [made.down, made.up]
     for name in NAMES:
         both = path if name == "trace" and made.trace else getattr(made.both, name, None)
@@ -134,7 +134,7 @@ def _add(paths: list[_Ways], path: Path, made: Recording, upward: bool, missing:
 
 
 TRIPS = frozenset({"ping", "irtt", "lens"})
-"""Formats that measure round trips."""
+"""Formats that measure RTT."""
 HALVES = {"delays": "half of the round-trip time", "probes": "as much"}
 
 
@@ -155,7 +155,7 @@ def _link(way: _Ways, every_ns: int, whole: int, *, forward: bool) -> dict[str, 
 
 
 def _binned(points: Points, every_ns: int) -> list[tuple[int, float]]:
-    """Return steps by time in ns: the last value of each time, or the median of each interval."""
+    """Return steps by time in ns: the last value at each time, or the median of each interval."""
     if not every_ns:
         return sorted({round(t * 1e9): value for t, value in points}.items())
     groups: dict[int, list[float]] = {}
@@ -179,7 +179,7 @@ def _rated(points: Points, every_ns: int, whole: int) -> dict[str, Any]:
 
 
 def _delays(points: Points, every_ns: int) -> list[tuple[int, int]]:
-    """Return the steps of the delay; the first value applies from the beginning."""
+    """Return the delay steps; the first value applies from the beginning."""
     steps = _changes([(at, round(delay * 1e9)) for at, delay in _binned(points, every_ns)])
     return [(0, steps[0][1]), *steps[1:]] if steps else []
 
@@ -210,7 +210,7 @@ def _schedule(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
 
 
 def _told(path: Path, made: Recording) -> str:
-    """Return the measurements of a file, in one line."""
+    """Return a one-line summary of the measurements in a file."""
     parts = [f"{made.length_s:g} s"]
     for name, way in (("", made.both), (" down", made.down), (" up", made.up)):
         if way.rates:

@@ -14,7 +14,7 @@ object.
 | `recovery:packet_lost` | reported when the segment is retransmitted, for its previous transmission |
 | `recovery:parameters_set` | the segment's payload, the initial window |
 
-Names and fields of the events follow the drafts, but were not checked against their text.
+Event names and fields follow the drafts, but have not been checked against their text.
 
 A flow of a foreign transport (quinn, a library) has fewer events: packets with the bytes and numbers of their datagrams, ACKs without ranges,
 lost packets without numbers, and metrics. These stacks report no more to the simulator.
@@ -153,7 +153,7 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
 
 
 def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
-    """Return the events of a foreign stack, whose tables count full datagrams of `size` bytes."""
+    """Return the events of a foreign stack, whose tables count in full datagrams of `size` bytes."""
     import polars as pl
 
     yield _event(flow["start_s"], "recovery:parameters_set", {"max_datagram_size": size})
@@ -191,7 +191,7 @@ def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 class _Metrics:
-    """Last reported values. Only changes are reported, as the drafts require."""
+    """Values last reported. Only changes are reported, as the drafts require."""
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
@@ -219,11 +219,11 @@ class _Sender:
         self.metrics = _Metrics()
         self.next = 0
         self.latest: dict[int, tuple[int, int]] = {}
-        """Outstanding segments: offset of the first byte -> end offset, number of the latest transmission."""
+        """Outstanding segments: start offset -> end offset, number of the latest transmission."""
         self.sacked: dict[int, int] = {}
-        """Segments acknowledged by SACK: offset of the first byte -> end offset."""
+        """SACKed segments: start offset -> end offset."""
         self.reached: dict[int, int] = {}
-        """Left edge of a SACK block -> end of its processed part."""
+        """Left edge of a SACK block -> end of the part already processed."""
 
     def events(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         for row in rows:
@@ -289,7 +289,7 @@ def _header(number: int) -> dict[str, Any]:
 
 
 def _ranges(numbers: list[int]) -> list[list[int]]:
-    """Return the ranges of successive numbers as [first, last]."""
+    """Return the ranges of consecutive numbers as [first, last]."""
     made: list[list[int]] = []
     for number in numbers:
         if made and number == made[-1][1] + 1:
@@ -467,7 +467,7 @@ class _Unacknowledged:
         """Position -> next packet that was not acknowledged, or a position closer to it."""
 
     def take(self, first: int, last: int) -> int:
-        """Return the bytes of the packets from `first` to `last` that were not acknowledged before."""
+        """Return how many bytes of the packets from `first` to `last` had not been acknowledged before."""
         total = 0
         end = bisect_right(self._numbers, last)
         at = self._from(bisect_left(self._numbers, first))

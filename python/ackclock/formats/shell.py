@@ -1,6 +1,6 @@
-"""Shell scripts (bash): two ways to insert text from outside, and a final check.
+"""Bash scripts: two ways to insert untrusted text, and a final check.
 
-Names in a scenario may come from strangers, and the script is executed, often as root. Text is therefore inserted
+Names in a scenario may come from third parties, and the script is executed, often as root. Text is therefore inserted
 either as a comment, with unprintable characters shown as text, or as a word, quoted so that the shell takes it
 literally.
 """
@@ -28,7 +28,7 @@ def comment(text: str) -> str:
 
 
 def word(text: str) -> str:
-    r"""Return one word with any content; control characters are written as `$'...'`, so that the script stays
+    r"""Quote any content as one word; control characters are written as `$'...'`, so that the script stays
     printable.
 
     Raises
@@ -59,7 +59,7 @@ def script(lines: Iterable[str]) -> str:
     Parameters
     ----------
     lines
-        Lines of our own text, in which foreign text comes from `comment`, `word` or `join`.
+        Lines of our own text, in which untrusted text comes from `comment`, `word` or `join`.
     """
     made = list(lines)
     for line in made:

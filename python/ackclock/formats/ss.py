@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["lines", "read"]
 
 LEAST = 10_000
-"""Smallest number of bytes sent by a data connection. Connections with fewer, such as iperf3's own control connection, are left out."""
+"""Minimum number of bytes sent by a data connection. Connections that sent less, such as iperf3's own control connection, are omitted."""
 
 EPOCH = 1e8
-"""Largest time that counts from the beginning of a run, s. Larger times count from 1970, and become relative to the
+"""Largest time taken as relative to the beginning of a run, s. Larger times count from 1970, and become relative to the
 first of them.
 """
 
@@ -43,7 +43,7 @@ those that never ran.
 _TIME_SPENT = re.compile(r"(\d{1,15})ms")
 
 LONGEST = 2**16
-"""Largest number of characters in a line. Lines of `ss` have several hundred, or several thousand with the processes of a socket."""
+"""Maximum line length, characters. Lines of `ss` have several hundred, or several thousand with the processes of a socket."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -91,7 +91,7 @@ def read(text: str, *, name: str) -> Measured:
 def _ends(line: str) -> str | None:
     """Return both addresses of a connection that carries data; None for listening sockets.
 
-    The addresses are the first two successive words with a colon inside. The state before them is missing if `ss` was asked for a single
+    The addresses are the first two consecutive words that contain a colon. The state before them is missing if `ss` was asked for a single
     state.
     """
     words = line.partition("\t")[0].split()
@@ -142,7 +142,7 @@ def _look(
     words = line.split()
     far = ends.split()[1]
     words = words[words.index(far) + 1 :] if far in words else words  # `ss -O` has the addresses on the same line
-    # the controller's name follows the flags `ts`, `sack`, `ecn` as the last word before the first pair
+    # the controller's name is the last word before the first pair, after the flags `ts`, `sack`, `ecn`
     labels[ends] = next((word for word, after in pairwise(words) if ":" in after and ":" not in word), "tcp")
 
 
@@ -159,7 +159,7 @@ def lines(run: Run, *, mss: Callable[[int], int]) -> list[str]:
     Returns
     -------
     list of str
-        A line with the time, then two for each flow that was open.
+        One line with the time, then two lines for each open flow.
     """
     controllers = {row["flow"]: run.scenario.flows[row["group"]].congestion_control for row in run.rows("flows")}
     segments = {row["flow"]: mss(row["group"]) for row in run.rows("flows")}
@@ -201,7 +201,7 @@ def _info(row: Mapping[str, Any], controller: str, mss: int) -> str:
 
 
 def _busy(row: Mapping[str, Any]) -> list[str]:
-    """Return the kernel's chronographs in milliseconds, without those that never ran; the limits include their share of the busy time."""
+    """Return the kernel's chronographs in milliseconds, without those that never ran; the limits include their fraction of the busy time."""
     busy = int(row["busy_s"] * 1e3)
     parts = [f"busy:{busy}ms"] if busy else []
     for name in ("rwnd_limited", "sndbuf_limited"):

@@ -36,10 +36,10 @@ PORT = 5201
 MOST_FLOWS = 200
 
 WORKLOADS = ("bulk", "transfer", "constant-rate", "voice")
-"""Workloads that iperf3 can run."""
+"""Workloads supported by iperf3."""
 
 NEWEST = "7.3"
-"""Kernel version whose settings the script uses; an older kernel reports what it lacks when the script runs there."""
+"""Kernel version whose settings the script uses; an older kernel reports missing settings when the script runs there."""
 
 Stages = list[dict[str, Any]]
 
@@ -53,7 +53,7 @@ class Exported:
     text
         The script, for bash.
     missing
-        Keys without a counterpart, a line each: key, requested value, substitute.
+        Keys without a counterpart, one line each: key, requested value, substitute.
     """
 
     text: str
@@ -104,7 +104,7 @@ class _Flow:
     start_s: float
     stop_s: float
     client: str
-    """Arguments of iperf3 without address and port."""
+    """iperf3 arguments, without address and port."""
     host: Mapping[str, Any]
 
 
@@ -144,8 +144,8 @@ def _flows(scenario: Scenario, compiled: Mapping[str, Any], missing: list[str]) 
 
 
 def _host(group: dict[str, Any], i: int, missing: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of a group's hosts, as in the linux backend. Settings that no kernel has are dropped one by
-    one and reported.
+    """Return the settings of a group's hosts, as in the linux backend. Settings that do not exist in any kernel are
+    dropped and reported one by one.
     """
     group = copy.deepcopy(group)
     asked = group["congestion_control"]
@@ -261,7 +261,7 @@ class _Plan:
         return len(self.hops) - 1
 
     def _link(self, name: str, link: Mapping[str, Any], left: str, right: str, key: int) -> list[int]:
-        """Add a link as hops. The k-th discipline of each direction is on the side where packets enter the k-th hop."""
+        """Add a link as hops. The k-th discipline of each direction is placed where packets enter the k-th hop."""
         back = (self.network.get("reverse") or {}).get(name.partition("_")[0]) or link
         there = self._stages(link, f"network.{name}")
         here = self._stages(back, f"network.{name}" if back is link else f"network.reverse.{name}")
@@ -307,7 +307,7 @@ class _Plan:
         return [stage["qdisc"] for stage in stages]
 
     def _mean(self, place: str) -> int | None:
-        """Return the mean rate of a link with changing rate, bit/s, by the link's key."""
+        """Return the mean rate of each variable-rate link, bit/s, by the link's key."""
         from ackclock.scenario._parts import mean_bps
 
         link: Any = self.scenario
@@ -440,7 +440,7 @@ def _address(host: str) -> str:
 
 
 def _routes(plan: _Plan) -> Iterator[str]:
-    """Add routes to a flow's two hosts at every namespace on its path."""
+    """Add routes to a flow's two hosts in every namespace on its path."""
     said: set[str] = set()
     for flow in plan.flows:
         way = plan.ways[flow.number]

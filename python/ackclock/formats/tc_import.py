@@ -3,8 +3,8 @@
 The disciplines of a device are walked from its root. A shaper (HTB, TBF, netem's rate) is a link's rate, the disciplines below it the link's queue.
 netem's delay, loss, jitter and reordering are placed where packets meet them. The first device is the forward path, the second one the return path.
 
-Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), and Mininet's documentation of TCIntf. The meaning of
-`tc` words in the kernel is described at each queue of the engine. Words without a counterpart are reported.
+Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), and Mininet's documentation of TCIntf. What the `tc`
+parameters mean in the kernel is described in the engine, at each queue. Parameters without a counterpart are reported.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ ETHERNET = "1 Gbit/s"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
-    """Scenario, and the parts of the script that could not be kept.
+    """Scenario, and the parts of the script that could not be converted.
 
     Parameters
     ----------
     scenario
         Valid scenario.
     missing
-        Parts that were not kept, a line each: position, original, substitute.
+        Parts that were not converted, one line each: position, original, substitute.
     """
 
     scenario: Scenario
     missing: tuple[str, ...]
 
     def to_toml(self) -> str:
-        """Return the scenario as a file, with the omissions in its first lines."""
+        """Return the text of the scenario file, headed by what was omitted."""
         return "".join(f"# not kept: {line}\n" for line in self.missing) + self.scenario.to_toml()
 
 
@@ -65,8 +65,8 @@ def read_script(text: str, *, forward: str | None = None, backward: str | None =
     text
         The script.
     forward, backward
-        Device of the forward path, and of the return path, as DEVICE or NAMESPACE/DEVICE. Default: the first one that
-        the script gives a discipline, and the second.
+        Device of the forward path, and of the return path, as DEVICE or NAMESPACE/DEVICE. Default: the first and the
+        second device to which the script attaches a discipline.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def read_script(text: str, *, forward: str | None = None, backward: str | None =
 
 @dataclass(slots=True)
 class _Device:
-    """Disciplines of a device, by handle."""
+    """Disciplines on a device, by handle."""
 
     name: str
     nodes: dict[str, Discipline] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class _Device:
         return [of for of in others if of.parent == node.handle or _same(of.parent.partition(":")[0], major)]
 
     def chain(self, missing: list[str]) -> list[Op]:
-        """Return the operations that packets pass through, in order."""
+        """Return the operations that packets go through, in order."""
         ops = [policed(line, words) for line, words in self.policers]
         roots = self.below("root")
         if roots:
@@ -254,7 +254,7 @@ def _devices(text: str) -> list[_Device]:
 
 
 def _same(a: str, b: str) -> bool:
-    """Return whether two handles are equal: `1:` is `1:0`, and numbers are hexadecimal."""
+    """Return whether two handles are the same: `1:` is `1:0`, and numbers are hexadecimal."""
 
     def parts(handle: str) -> tuple[str, str]:
         major, _, minor = handle.partition(":")
@@ -272,7 +272,7 @@ def _ways(
         if name is not None and name not in by_name:
             raise InputError(f"{key}: found {quote(name)}; allowed: {one_of(name, list(by_name))}")
     wires = [re.fullmatch(r".*/w(\d+)([lr])", name) for name in by_name]
-    if forward is None and backward is None and all(wires):  # names that `ackclock export` gives
+    if forward is None and backward is None and all(wires):  # names used by `ackclock export`
         order = sorted(
             ((int(m[1]), m[2], device) for m, device in zip(wires, devices, strict=True) if m), key=lambda of: of[0]
         )
@@ -322,7 +322,7 @@ def _network(ops: Sequence[Op], missing: list[str], *, reverse: bool = False) ->
 
 
 def _links(ops: list[Op], missing: list[str]) -> list[Link]:
-    """Return links in a row. A constant delay may move to any link; values drawn per packet keep their position."""
+    """Return links in a row. A constant delay may move to any link; delays drawn per packet keep their position."""
     links: list[Link] = []
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")

@@ -1,12 +1,12 @@
-"""Logs of tcp_probe, a kernel module before Linux 4.16, and curl's output after each fetch, which older evaluation
-scripts read.
+"""Logs of tcp_probe, a kernel module until Linux 4.16, and curl's output after each fetch, as read by older evaluation
+scripts.
 
 tcp_probe writes a line for each ACK that a sender receives. In Linux 3.x its fields are:
 
     time source destination length snd_nxt snd_una snd_cwnd ssthresh snd_wnd srtt
 
 Time is in seconds since the module was loaded. Length is that of the received TCP segment with its header. snd_nxt and snd_una are hexadecimal, cwnd
-and ssthresh are in segments, srtt is in milliseconds. The module runs before the ACK is processed, so all values are those before it. Its ssthresh is
+and ssthresh are in segments, srtt is in milliseconds. The module runs before the ACK is processed, so all values are from before the ACK. Its ssthresh is
 the value that a reduction would restore: ssthresh in recovery, otherwise the maximum of ssthresh and three quarters of cwnd.
 
 The reader accepts these lines from any kernel that had the module. Later ones have `rcv_wnd` after srtt, and srtt in us; the unit is inferred from
@@ -38,7 +38,7 @@ REDUCED = ("Recovery", "CWR")
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Return a line for each ACK in the trace of a run, in order of time."""
+    """Return one line for each ACK in a run's trace, in order of time."""
     header = {
         row["flow"]: 20 + 12 * (run.scenario.flows[row["group"]].stack.timestamps is not False)
         for row in run.rows("flows")
@@ -94,7 +94,7 @@ _EVENT = re.compile(
 WRAP = 1 << 32
 
 LEAST_BYTES = 10_000
-"""Smallest number of bytes of a data connection; smaller ones are control connections."""
+"""Minimum number of bytes sent by a data connection; smaller connections are control connections."""
 
 LONGEST_LINE = 2**12
 
@@ -156,7 +156,7 @@ def read(text: str, *, name: str) -> Measured:
 
 
 def _in_us(rows: list[dict[str, Any]]) -> bool:
-    """Return whether srtt is in us, by comparison with the time in which data sent at an ACK is acknowledged."""
+    """Return whether srtt is in us, by comparing it with the time until data sent at an ACK is acknowledged."""
     unas = [row["una"] for row in rows]
     trips = []
     for row in rows[:: max(len(rows) // 200, 1)]:

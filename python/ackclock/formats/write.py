@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "segment", "write"]
 
 FORMATS = ("curl", "iperf3", "qlog", "ss", "tcp-probe")
-"""Formats in which a run can be written. A scenario can be written as `tc` (`ackclock.formats.tc`)."""
+"""Formats for runs. A scenario can be written as `tc` (`ackclock.formats.tc`)."""
 
 
 def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) -> Path:
@@ -26,7 +26,7 @@ def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) ->
     Parameters
     ----------
     run
-        Run that has recorded the data of the format: goodput for "iperf3", samples for "ss", the trace or samples for
+        Run that has recorded the data needed by the format: goodput for "iperf3", samples for "ss", the trace or samples for
         "qlog", the trace for "tcp-probe", fetches or transactions for "curl".
     kind
         One of `FORMATS`.

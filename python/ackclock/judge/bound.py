@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """Symbol of one character, so that reports do not depend on colour."""
+        """One-character symbol, so that reports do not depend on colour."""
         return {
             "holds": "✓",
             "negligible": "≈",
@@ -43,10 +43,10 @@ AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE, Verdict.REFUTED)
 
 
 class Place(Flag):
-    """Places of values relative to a bound. An interval that straddles a limit is in several places.
+    """Positions of values relative to a bound. An interval that straddles a limit has several.
 
-    A narrower interval within another one is in the same places or in fewer. A verdict decided by a single place therefore
-    does not change when more runs make the interval narrower.
+    A narrower interval inside another one has the same positions or fewer. A verdict decided by a single position
+    therefore does not change when more runs make the interval narrower.
     """
 
     BELOW = 1
@@ -64,11 +64,11 @@ class Bound:
     Parameters
     ----------
     low, high
-        Bounds in the unit of the evidence; infinite where open.
+        Ends of the range, in the unit of the evidence; infinite where open.
     strict
         Whether the bounds themselves lie outside.
     margin
-        For a bound that is open on one side: the smallest difference from it that counts, stated beforehand. Values
+        For a one-sided bound: the smallest difference from it that counts, stated beforehand. Values
         nearer to the bound than this, on either side, lie within the margin. Without a margin no number of seeds
         decides against "more than" if the true value is zero.
     """
@@ -81,20 +81,20 @@ class Bound:
     def __contains__(self, value: object) -> bool:
         if not isinstance(value, int | float):
             return False
-        if self.strict:  # with a strict bound an open end excludes nothing, not even infinity
+        if self.strict:  # with a strict bound, an open end excludes nothing, not even infinity
             return (value > self.low or self.low == -math.inf) and (value < self.high or self.high == math.inf)
         return self.low <= value <= self.high
 
     @property
     def asked(self) -> Place:
-        """Place that a claim with this bound requires."""
+        """Position required by a claim with this bound."""
         if math.isinf(self.low) == math.isinf(self.high):
             return Place.WITHIN
         return Place.BELOW if math.isinf(self.low) else Place.ABOVE
 
     def place(self, value: float) -> Place:
-        """Return the place of one value: below, within or above two bounds. For a bound that is open on one side,
-        "within" means closer to it than the margin; without a margin no value is within.
+        """Return the position of a value: below, within or above two bounds. For a one-sided bound, "within" means closer
+        to it than the margin; without a margin no value is within.
         """
         asked = self.asked
         if asked is Place.WITHIN:
@@ -109,7 +109,7 @@ class Bound:
         return Place.BELOW if asked is Place.ABOVE else Place.ABOVE
 
     def places(self, low: float, high: float) -> Place:
-        """Return every place that the interval from `low` to `high` touches; all three if an end is undefined."""
+        """Return every position touched by the interval from `low` to `high`; all three if an end is undefined."""
         if math.isnan(low) or math.isnan(high):
             return Place.BELOW | Place.WITHIN | Place.ABOVE
         first, last = self.place(low), self.place(high)
@@ -166,12 +166,12 @@ def interval(low: float, high: float) -> str:
 
 
 def above(bound: float, *, margin: float = 0.0) -> Bound:
-    """Bound for values above `bound`, by `margin` or more."""
+    """Bound for values greater than `bound`, by at least `margin`."""
     return Bound(low=bound, strict=True, margin=margin)
 
 
 def below(bound: float, *, margin: float = 0.0) -> Bound:
-    """Bound for values below `bound`, by `margin` or more."""
+    """Bound for values less than `bound`, by at least `margin`."""
     return Bound(high=bound, strict=True, margin=margin)
 
 

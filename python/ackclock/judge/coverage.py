@@ -24,7 +24,7 @@ from ackclock.judge.intervals import Estimate, quantile_interval
 Rng: TypeAlias = np.random.Generator
 SEED, SETS = 20110601, 400
 LEAST = 93.0
-"""Smallest acceptable percentage of sets whose interval contains the truth."""
+"""Minimum acceptable percentage of sets whose interval contains the true value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,8 +38,7 @@ class Case:
     sizes
         Numbers of runs.
     truth
-        Limit of the estimator for infinitely many runs.
-    of
+        Limit of the estimator as the number of runs grows to infinity. of
         Function that estimates from this many newly drawn runs.
     """
 
@@ -52,8 +51,8 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Covered:
-    """Coverage in a case with this number of runs: percentage of sets whose interval contains the truth, including
-    those without an interval (`percent`), and percentage of the latter alone (`refused`).
+    """Coverage in a case with this number of runs: percentage of sets whose interval contains the true value, counting
+    sets without an interval (`percent`), and percentage of sets without an interval (`refused`).
     """
 
     case: Case
@@ -63,7 +62,7 @@ class Covered:
 
 
 def _pairs(rng: Rng, n: int, effect: float, share: float) -> tuple[Array, Array]:
-    """Return the times of two arms under the same losses, which differ in a share of the pairs."""
+    """Return the times of two arms under the same losses, which differ in a fraction of the pairs."""
     base = 1 + rng.lognormal(0, 0.5, n)
     differs = rng.random(n) < share
     return base, base * np.where(differs, 1 - effect / share * rng.lognormal(-0.125, 0.5, n), 1.0)
@@ -95,7 +94,7 @@ def _counts(rng: Rng, n: int, each: float, more: float, common: float = 0.7) -> 
 
 
 def _of_gains(rng: Rng, n: int) -> Estimate:
-    """Return the quotient of two gains over one base of the same fetches, one a part of the other (cause of T6)."""
+    """Return the quotient of two gains over one base of the same fetches, where one gain is part of the other (cause of T6)."""
     base = 1 + rng.lognormal(0, 0.5, n)
     saved = 0.1 * base * rng.lognormal(-0.125, 0.5, n)
     part = saved * (0.5 + 0.2 * rng.standard_normal(n))
@@ -108,7 +107,7 @@ def _backoffs(rng: Rng, n: int) -> Array:
 
 
 def cases() -> tuple[Case, ...]:
-    """Return every estimator of the studies, on data of the same kind."""
+    """Return every estimator used by the studies, on data of the same kind."""
     many = (40, 150, 600)
     return (
         Case(estimator="mean", data="normal", sizes=(6, 10, 40), truth=0, of=lambda r, n: mean_over_runs(r.standard_normal(n))),
@@ -132,7 +131,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _true_gain(effect: float = 0.02) -> float:
-    """Return the percentage by which `_pairs` differ: a lognormal factor of mean one on a share of the pairs."""
+    """Return the percentage by which `_pairs` differ: a lognormal factor of mean one on a fraction of the pairs."""
     return 100 * effect
 
 
@@ -156,7 +155,7 @@ def _shares_apart(rng: Rng, n: int) -> Estimate:
 
 
 def coverage(case: Case, n: int, sets: int = SETS) -> Covered:
-    """Draw sets of runs, and count the intervals that contain the truth."""
+    """Draw sets of runs, and count the intervals that contain the true value."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     held = refused = 0
     for _ in range(sets):
@@ -175,7 +174,7 @@ LOOKED: Mapping[str, tuple[float, Bound]] = {
 
 
 def looks(truth: float, bound: Bound, sets: int = SETS, first: int = 16, doubled: int = 6) -> dict[Verdict, float]:
-    """Return the percentage of sets by verdict after repeated looks, each with twice the runs, as `--decide` makes them."""
+    """Return the percentage of sets by verdict after repeated looks, each with twice as many runs, as with `--decide`."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     found: dict[Verdict, float] = {}
     for _ in range(sets):

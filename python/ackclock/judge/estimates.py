@@ -1,5 +1,5 @@
-"""Ratios and bootstraps that `ackclock.stats` does not have, for pairs of arms with the same losses and arrivals. Every
-interval is at 95 %.
+"""Ratios and bootstraps beyond those of `ackclock.stats`, for pairs of arms with the same losses and arrivals. Every
+interval is a 95 % interval.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _around(value: float, half: float, n: int) -> Estimate:
 
 
 def _positive(value: float, half: float, n: int) -> Estimate:
-    """Return the interval of a quantity that cannot be negative: symmetric on a logarithmic scale, so that its ends cannot be negative either."""
+    """Return the interval of a nonnegative quantity: symmetric on a logarithmic scale, so that its ends are nonnegative as well."""
     if value <= 0 or not math.isfinite(half):
         return _around(value, half, n)
     factor = math.exp(min(half / value, 700.0))
@@ -36,13 +36,13 @@ def _positive(value: float, half: float, n: int) -> Estimate:
 
 
 ALIKE = 3.84
-"""Number of differing runs that is added to the observed ones when all others are alike. At most this many are expected
-if 95 % of samples show none. The value is the square of the normal quantile, as in Wilson's interval.
+"""Number of differing runs added to the observed ones when all others are alike. At most this many are expected if 95 %
+of samples show none. The value is the square of the normal quantile, as in Wilson's interval.
 """
 
 
 def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
-    """Return the standard deviation of the influences. If runs are alike, a few more are assumed to differ.
+    """Return the standard deviation of the influences. If runs are alike, a few additional ones are assumed to differ.
 
     Parameters
     ----------
@@ -55,8 +55,9 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
 
     Notes
     -----
-    A sample of n equal runs shows no spread, yet about three runs in n may differ. With few differing runs Student's t
-    is equally wrong, because it knows the size of the sum but not how many runs might have contributed to it.
+    A sample of n identical runs shows no spread, yet about three runs in n may differ. With few differing runs
+    Student's t is just as wrong, because it reflects the size of the sum but not how many runs might have contributed
+    to it.
     """
     n = influence.size
     apart = influence[~alike]
@@ -66,14 +67,14 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
 
 
 CARRIES, INDEX, TAIL = 0.5, 1.5, 40
-"""Largest share of the variance that one run in fifty may contribute; smallest tail index (Hill); smallest number of
-runs for which both are tested. An estimate has no interval if the share is above the first and the index is below the
-second at every depth of the tail. The variance is infinite if the index is below 2.
+"""Maximum fraction of the variance that one run in fifty may contribute; minimum tail index (Hill); minimum number of
+runs for which both are tested. An estimate has no interval if the fraction is above the first and the index is below
+the second at every depth of the tail. The variance is infinite if the index is below 2.
 """
 
 
 def heavy(influence: Array) -> bool:
-    """Return whether a few runs dominate the estimate, so that the runs at hand do not show how large its error may be.
+    """Return whether a few runs dominate the estimate, so that the available runs do not show how large its error may be.
 
     Notes
     -----
@@ -85,7 +86,7 @@ def heavy(influence: Array) -> bool:
     A tail without a finite variance has a small index at each depth.
     """
     n = influence.size
-    if n < TAIL:  # too few for a tail estimate; `spread` widens the interval if most runs are equal
+    if n < TAIL:  # too few for a tail estimate; `spread` widens the interval if most runs are identical
         return False
     size = np.sort(np.abs(influence - np.median(influence)))[::-1]  # the median, because the few distort the mean
     total = float((size**2).sum())
@@ -104,8 +105,8 @@ def _tail_index(size: Array, k: int) -> float:
 
 
 def _stretched(skew: float, t: float) -> tuple[float, float]:
-    """Return the factors, at least 1, by which the interval of a skewed mean extends further down and up than Student's
-    t.
+    """Return the factors, at least 1, by which the interval of a skewed mean extends further down and further up than
+    Student's t.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def _known(
         return NOTHING
     if alike is not None and any(
         heavy(part[~alike]) for part in parts.values()
-    ):  # estimates without `alike` are combined from others, which were tested
+    ):  # estimates without `alike` are combined from others that have been tested
         return Estimate(
             value=value, low=0.0 if positive else -math.inf, high=math.inf, level=0.95, n=n, parts=dict(parts)
         )
@@ -182,10 +183,9 @@ def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None, c
     runs
         Stream of the runs, if the estimate is compared with others of the same runs.
     one
-        Assumed difference of a differing run if none differs; None: the typical size of a value, or 1.
+        Assumed difference of a differing run if all runs are alike; None: the typical size of a value, or 1.
     chance
-        Whether anything random is drawn in a run. Otherwise the runs of all seeds are the same run, and the mean is
-        exact.
+        Whether anything random is drawn in a run. Otherwise all seeds give the same run, and the mean is exact.
     """
     n = values.size
     if n < 2:
@@ -214,7 +214,7 @@ def ratio(numerator: Array, denominator: Array, *, runs: str = "") -> Estimate:
 
     Notes
     -----
-    With one pair of values per run this is the ratio of two paired means; with counts per run it is a share among
+    With one pair of values per run this is the ratio of two paired means; with counts per run it is a fraction of
     events that are not independent within a run.
     """
     n = numerator.size
@@ -278,7 +278,7 @@ def percent_more(x: Array, base: Array, *, runs: str = "") -> Estimate:
 
 
 def remaining(with_it: tuple[Array, Array], without: tuple[Array, Array], *, joint: bool = True) -> Estimate:
-    """Share of an effect that remains when a cause is removed, in percent of the effect; bootstrap over runs.
+    """Fraction of an effect that remains when a cause is removed, in percent of the effect; bootstrap over runs.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def remaining(with_it: tuple[Array, Array], without: tuple[Array, Array], *, joi
 
     Notes
     -----
-    Resamples without an effect have no share of it. If half of them are such, there is no estimate.
+    Resamples without an effect have no such fraction. If they are half of all, there is no estimate.
     """
 
     def of(x: Array, y: Array) -> Array:
@@ -325,8 +325,8 @@ def _remaining_apart(
 
 
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
-    """Return an estimate combined from others, each with the weight of its error, run by run if they share streams;
-    None if the runs of one are unknown.
+    """Return an estimate combined from others, each with a weight for its error, run by run if they share streams; None
+    if the runs of one are unknown.
     """
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
         return None  # one of them has no known runs, or no interval
@@ -379,7 +379,7 @@ def bootstrap(
     draws: int = 1000,
     joint: bool = True,
 ) -> Estimate:
-    """Percentile bootstrap of a statistic without a simple formula.
+    """Percentile bootstrap for a statistic without a simple formula.
 
     Parameters
     ----------
@@ -417,7 +417,7 @@ def median(values: Array) -> Estimate:
 
 
 def ratio_of_times(numerator: Array, denominator: Array) -> Estimate:
-    """Median over runs of the ratio of two times; no estimate if a run ended before one of them was reached (infinite).
+    """Median over runs of the ratio of two times; no estimate if a run ended before reaching one of them (infinite).
 
     Notes
     -----

@@ -32,7 +32,7 @@ class Quantity:
     key
         Name by which a note quotes it; empty if none does.
     weighs
-        False for numbers that are only shown and decide nothing.
+        False for numbers that are only displayed and decide nothing.
     trend
         Change of the number from the first to the second half of the measured window, with its interval over runs
         (`ackclock.judge.trend.trend`), or with the length of a window that would show it settled (`settling`); None if
@@ -75,20 +75,20 @@ class Evidence:
     seeds
         Number of independent runs; 0 for a computation without randomness.
     weighs
-        False for numbers that are only shown and decide nothing.
+        False for numbers that are only displayed and decide nothing.
     key
         Name by which a note quotes the number; empty if none does.
     not_reached
-        Number of runs, of `seeds`, that ended before the value was reached.
+        Number of the `seeds` runs that ended before the value was reached.
     cap
-        End of those runs, which is a lower bound of their values.
+        End time of those runs, a lower bound of their values.
     trend
         As for `Quantity`.
     cell
-        Values that identify the cell of the number, such as {"rate": "64 Kb/s"}, so that a claim can state what
+        Values that identify the number's cell, such as {"rate": "64 Kb/s"}, so that a claim can state what
         separates its cells.
     estimate
-        The estimate on which it is based, with its runs.
+        The underlying estimate, with its runs.
     """
 
     label: str
@@ -148,7 +148,7 @@ class Evidence:
         factor
             Multiplies value and interval, to change the unit; above zero.
 
-        A number that is equal in all runs is not exact: it keeps its runs and its interval, however narrow. Exact numbers are computed
+        A number that is the same in all runs is not exact: it keeps its runs and its interval, however narrow. Exact numbers are computed
         without randomness, and are given as plain numbers.
         """
         return cls(
@@ -182,7 +182,7 @@ class Evidence:
             As for the class.
         """
         beyond = np.isinf(times)
-        # A median and its interval need only ranks, so a number above all others can represent times that were not
+        # A median and its interval depend only on ranks, so a number above all others can represent times that were not
         # reached.
         found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
         value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))
@@ -229,14 +229,14 @@ class Evidence:
         Parameters
         ----------
         among
-            Number of values that a claim requires at once. With more values it is more likely that one misses by
-            chance, so that a value that decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's
+            Number of values that a claim requires at once. With more values, one is more likely to miss by chance, so a
+            value that decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's
             first step is the same). All of them hold by mistake only if each does, which needs no correction.
         always
             Whether values that hold are corrected as well, as needed if only one of several has to hold.
         looks
-            Number of looks at the values, each with more runs. Every look has an equal part of the 5 % (Bonferroni), so
-            that an error in any of them is as rare as in a single one.
+            Number of looks at the values, each with more runs. Every look gets an equal part of the 5 % (Bonferroni),
+            so that an error in any of them is as rare as with a single look.
         """
         low, high = self.interval or (self.value, self.value)
         if looks > 1 and self.interval is not None:
@@ -313,13 +313,13 @@ def wider(among: int, seeds: int) -> float:
 
 ORDER = (Verdict.FAILS, Verdict.REFUTED, Verdict.NEGLIGIBLE, Verdict.UNDECIDED, Verdict.HOLDS)
 """Verdicts by severity. The first number with the most severe verdict decides the verdict on several numbers. A claim
-about all numbers fails with the first excluded one, regardless of open ones.
+about all numbers fails with the first excluded one, even if others are undecided.
 """
 
 
 def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
     """Return the verdict on several numbers at once, which is that of the deciding number; `looks` as for
-    `Evidence.judge`. If one number is negligible and another open, the claim is refuted: it cannot hold, although more
+    `Evidence.judge`. If one number is negligible and another undecided, the claim is refuted: it cannot hold, although more
     runs may still make the other fail.
     """
     weighing = [e for e in evidence if e.weighs]
@@ -341,5 +341,5 @@ def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
 
 
 def finite(value: float) -> float | None:
-    """Return the value to twelve digits; None for NaN and infinity, which JSON lacks. Sums over several threads differ in the sixteenth digit."""
+    """Return the value to twelve digits; None for NaN and infinity, which JSON cannot express. Sums over several threads differ in the sixteenth digit."""
     return float(f"{value:.12g}") if math.isfinite(value) else None

@@ -48,7 +48,7 @@ class Estimate:
         Stream of runs -> influence of each run on the estimate, if the estimator knows it, so that two estimates of the
         same runs can be compared run by run. Streams are independent of one another.
     ties
-        Variance for runs that were all alike but might have differed; the influences do not show it.
+        Variance added for runs that were all alike but might have differed; the influences do not show it.
     """
 
     value: float
@@ -60,8 +60,8 @@ class Estimate:
     ties: float = field(default=0.0, repr=False, compare=False)
 
     def within(self, least: float, most: float) -> Estimate:
-        """Limit the estimate of a quantity that is never below `least` or above `most`: the interval cannot extend
-        beyond.
+        """Limit the estimate of a quantity that is never below `least` or above `most`: the interval is clipped to
+        these bounds.
 
         Examples
         --------
@@ -83,9 +83,9 @@ class Comparison:
     first, second
         Means of the arms.
     difference
-        Mean of `first - second`, pair by pair, of the pairs in which both have a number.
+        Mean of `first - second` over the pairs in which both have a number.
     pairs
-        Number of pairs, with numbers or without.
+        Number of pairs, including undefined ones.
     without
         Number of undefined values (NaN) of the first and of the second arm.
     """
@@ -98,11 +98,12 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """Outcome shown by the interval of the difference.
+        """Outcome according to the interval of the difference.
 
-        "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last does not mean "equal": a difference within the
-        width of the interval may still exist. If more values of one arm than of the other are undefined, the rest is not a fair sample, and the
-        outcome says so: "no number in 3 of 8 of first, 0 of second".
+        "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last does not mean
+        "equal": a difference within the width of the interval may still exist. If one arm has more undefined values
+        than the other, the rest is not a fair sample, and the outcome says so: "no number in 3 of 8 of first, 0 of
+        second".
         """
         if self.without[0] != self.without[1]:
             return f"no number in {self.without[0]} of {self.pairs} of first, {self.without[1]} of second"
@@ -127,7 +128,7 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:
     Parameters
     ----------
     values
-        Independent observations, shape (n,). With an infinite or undefined one, the interval has no bounds.
+        Independent observations, shape (n,). If one is infinite or undefined, the interval has no bounds.
     level
         Confidence level.
 
@@ -247,7 +248,7 @@ def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000
 def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *, level: float = 0.95) -> Estimate:
     """Mean of the means of strata, with Student's t interval over the units that were observed in them.
 
-    The strata are fixed: differences between them are no uncertainty. A unit (a seed) observed in several strata may have
+    The strata are fixed, so differences between them add no uncertainty. A unit (a seed) observed in several strata may have
     shifted all of them in the same direction, so its deviations are summed before they are squared.
 
     Parameters
@@ -262,7 +263,7 @@ def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *,
     Returns
     -------
     Estimate
-        `n` counts units. There are no bounds with fewer than two, or if a stratum has a single observation.
+        `n` counts units. There are no bounds with fewer than two units, or if a stratum has a single observation.
 
     References
     ----------
@@ -348,12 +349,12 @@ def seeds_needed(estimate: Estimate, width: float) -> int:
     estimate
         Estimate of a mean.
     width
-        Wanted distance between the ends of the interval, in the unit of the estimate; above zero.
+        Desired width of the interval, in the unit of the estimate; above zero.
 
     Returns
     -------
     int
-        At least the present number if the interval is wider; the width decreases with the square root of the number.
+        At least the present number if the interval is wider; the width is inversely proportional to the square root of the number.
 
     Examples
     --------
@@ -477,7 +478,7 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
 
 
 def _successes(share: float, n: int, p: float) -> int:
-    """Return the quantile of the number of successes in n trials. `scipy.stats` has it as well, but takes most of a second to import."""
+    """Return the quantile of the number of successes in n trials. `scipy.stats` offers this as well, but takes most of a second to import."""
     from scipy.special import bdtr, bdtrik
 
     if p == 0:

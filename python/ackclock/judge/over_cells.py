@@ -1,4 +1,4 @@
-"""One verdict for a sentence about many cells, none of which is selected by the publication: the rule as data, and its
+"""One verdict for a sentence about many cells when the publication singles none out: the rule as data, and its
 evaluation.
 
 The same rule is printed in `docs/studies/tolerance.md`, and a test compares the two.
@@ -39,9 +39,9 @@ class OverCells:
     verdict
         Verdict by the rule.
     evidence
-        The mean of the cells, which decides the verdict; the shares of cells on either side; then the cells.
+        The mean of the cells, which decides the verdict; the percentages of cells on either side; then the cells.
     parted
-        Variable that best separates the cells on the two sides; empty unless the verdict is "depends".
+        Variable that best separates the two groups of cells; empty unless the verdict is "depends".
     """
 
     verdict: Verdict
@@ -88,8 +88,8 @@ def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
 
 
 def _way(e: Evidence, among: int, looks: int) -> int:
-    """Return 1 if a cell is significantly as claimed, -1 if it is significantly the other way round, else 0. A value on
-    the bound itself counts as 0.
+    """Return 1 if a cell is significantly as claimed, -1 if it is significantly the opposite, else 0. A value on the
+    bound itself counts as 0.
     """
     verdict = e.judge(among, always=True, looks=looks)
     if verdict is Verdict.HOLDS:
@@ -122,8 +122,8 @@ def _estimate(e: Evidence) -> Estimate:
 
 
 def _parted(cells: Sequence[Evidence], ways: Sequence[int]) -> str:
-    """Return the variable whose values best separate the two sides: most cells lie on the majority side of their
-    value.
+    """Return the variable whose values best separate the two sides: for most cells, the side is that of the majority of
+    cells with the same value.
     """
     names = {name: None for e in cells for name in e.cell}
 
@@ -134,6 +134,6 @@ def _parted(cells: Sequence[Evidence], ways: Sequence[int]) -> str:
                 groups.setdefault(e.cell.get(name), []).append(way)
         return sum(max(group.count(1), group.count(-1)) for group in groups.values())
 
-    # a variable with as many values as cells would separate anything
+    # a variable with as many values as there are cells would separate anything
     fair = [name for name in names if len({e.cell.get(name) for e in cells}) < len(cells)]
     return max(fair, key=right, default="")

@@ -13,7 +13,7 @@ from ackclock.judge.intervals import Estimate, mean_interval
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settling:
-    """Change of a number along its window.
+    """Change of a number over its window.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Settling:
     drifts
         Whether the interval excludes zero.
     factor
-        Factor by which the window would have to be longer for the remaining change to be below `tolerance`, if it
+        Factor by which to lengthen the window for the remaining change to fall below `tolerance`, if it
         decays exponentially; infinite if the change does not decrease from third to third; 1 if it does not drift.
     """
 
@@ -58,7 +58,7 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     series
         As for `trend`; nine samples or more.
     tolerance
-        Largest irrelevant change, in the unit of the number; above zero.
+        Largest change that is irrelevant, in the unit of the number; above zero.
     """
     change = trend(series)
     drifts = change.low > 0 or change.high < 0
@@ -67,7 +67,7 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     first, second, third = (part.mean() for part in np.array_split(series, 3, axis=1))
     before, after = second - first, third - second
     ratio = after / before if before else math.inf
-    if not 0 < ratio < 1 - 1e-9:  # equal steps differ by rounding errors
+    if not 0 < ratio < 1 - 1e-9:  # equal steps may differ by rounding errors
         return Settling(change=change, drifts=True, factor=math.inf if ratio > 0 else 2.0)
     left = abs(after) * ratio / (1 - ratio)  # change expected in the thirds after the last
     thirds = max(0.0, math.log(tolerance / left) / math.log(ratio))

@@ -32,10 +32,10 @@ GUESTS = 16
 """Number of guest programs that are kept: parallel source trees share the cache."""
 
 OUR_FILES = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
-"""Files of `linux/modules`, and the generated header that is put beside them."""
+"""Files of `linux/modules`, and the generated header placed beside them."""
 
 OURS = "net/ipv4/ackclock"
-"""Folder of the kernel tree that holds extra controllers: ours and the user's."""
+"""Folder of the kernel tree for extra controllers: ours and the user's."""
 
 
 IDENTITY = {
@@ -44,8 +44,8 @@ IDENTITY = {
     "KBUILD_BUILD_HOST": "ackclock",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Variables with which a kernel records how it was built, including the build number, because they are mixed into its
-randomness.
+"""Variables that a kernel records about its build, including the build number. They are fixed because they are mixed
+into its randomness.
 """
 
 
@@ -72,20 +72,20 @@ def build(
     controllers
         C files, each with a `tcp_congestion_ops`, to be built in beside ours.
     patches
-        Patches of the tree, in order. They are built in a copy of the built tree, in seconds.
+        Patches for the tree, in order. They are built in a copy of the built tree, which takes seconds.
     name
-        Name by which runs select the kernel; None: runs use it from now on.
+        Name by which runs select the kernel; None makes it the default kernel.
     jobs
         Number of parallel processes of `make`.
     progress
-        Called with a text and the share done.
+        Called with a text and the fraction done.
     told
         Called with a line about the source, its version and missing features, before it is unpacked or copied.
 
     Returns
     -------
     Kernel
-        Kernel that runs use from now on, unless it has a name.
+        The kernel, which becomes the default unless it has a name.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def build(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """Requested parts of a kernel besides its source: patches, configuration, extra files."""
+    """Requested parts of a kernel in addition to its source: patches, configuration, extra files."""
 
     patches: tuple[tuple[str, bytes], ...]
     config: Path
@@ -214,7 +214,7 @@ def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
 
 
 def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
-    """Return a kernel built from the user's tree, in a copy that is kept in step with it."""
+    """Return a kernel built from the user's tree, in a copy that is kept in sync with it."""
     found = _tree.find(folder)
     where = f"--tree {folder}"
     made = here / f"followed-{_cache.hash_of([os.fsencode(found.place)])}"
@@ -263,7 +263,7 @@ def _need_tools() -> None:
 
 @contextmanager
 def one_at_a_time(here: Path) -> Iterator[None]:
-    """Lock the tree against a second build that would write into it."""
+    """Lock the tree against a second build that would write to it."""
     import fcntl
 
     with (here / "lock").open("w") as lock:
@@ -276,7 +276,7 @@ def one_at_a_time(here: Path) -> Iterator[None]:
 
 @contextmanager
 def _explained(here: Path) -> Iterator[None]:
-    """Report file system errors in one line."""
+    """Report file system errors in a single line."""
     try:
         yield
     except OSError as error:
@@ -408,7 +408,7 @@ def _make(tree: Path, jobs: int, progress: Progress, theirs: Sequence[str] = ())
 
 
 def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> None:
-    """Move kernel, configuration and description into place together."""
+    """Move kernel, configuration and description into place in one step."""
     part = Path(tempfile.mkdtemp(prefix=".kernel-", dir=place.parent))
     try:
         done = _call(["strip", "-o", str(part / "linux"), str(tree / "linux")], tree)
@@ -436,7 +436,7 @@ def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> No
 
 
 def _asked_itself(kernel: Kernel, jobs: int) -> tuple[list[str], dict[str, Any]]:
-    """Boot the kernel; the guest program lists its controllers and other features."""
+    """Boot the kernel, so that the guest program lists its controllers and other features."""
     _build_guest(_cache.repository(), jobs)
     with _guest.ran({}, 1, kernel=kernel, cpu=min(os.sched_getaffinity(0)), wall_limit_s=60) as (out, _):
         report = json.loads((out / "report.json").read_bytes())
@@ -449,7 +449,7 @@ def _build_guest(linux: Path, jobs: int) -> None:
     if place.is_file():
         return
     target = "x86_64-unknown-linux-gnu"
-    # a target folder per checkout: Cargo identifies crates of two checkouts with each other and would mix their build
+    # one target folder per checkout: Cargo cannot tell the crates of two checkouts apart and would mix their build
     # products
     made_in = linux.parent / "target" / "linux"
     command = [

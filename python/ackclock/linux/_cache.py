@@ -32,7 +32,7 @@ from ackclock.errors import InputError, UnavailableError, one_of, quote
 __all__ = ["Kernel", "folder", "guest_path", "hash_of", "installed", "repository"]
 
 CHOSEN = "ACKCLOCK_KERNEL"
-"""Environment variable that names the kernel of runs; empty: the current one."""
+"""Environment variable that names the kernel to run; if empty, the current one."""
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "linux"
 """Folder `linux/` of a checkout."""
@@ -65,7 +65,7 @@ class Kernel:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Built-in congestion controllers, by their names in the kernel."""
+        """Names of the built-in congestion controllers."""
         return tuple(self.about["controllers"])
 
 
@@ -79,7 +79,7 @@ def repository() -> Path:
     """Return our folder `linux/` with patches, configuration, controllers and guest program; the crates are beside
     it.
 
-    A checkout uses its own. A wheel holds the sources packed, and they are unpacked into the cache.
+    A checkout uses its own folder. A wheel contains the packed sources, which are unpacked into the cache.
 
     Raises
     ------
@@ -104,14 +104,14 @@ def _unpacked(archive: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix=".ours-", dir=writable()) as made:
         with tarfile.open(archive) as packed:
             packed.extractall(made, filter="data")
-        with suppress(OSError):  # another process was faster
+        with suppress(OSError):  # another process got there first
             os.rename(made, place)
             os.mkdir(made)  # the context manager removes this folder
     return place
 
 
 def hash_of(parts: Iterable[bytes]) -> str:
-    """Return the cache key of something made from these parts."""
+    """Return the cache key of an item made from these parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -135,7 +135,7 @@ def set_name(name: str, kernel: str) -> None:
 
 
 def use(name: str) -> None:
-    """Make this process and its children use the kernel of this name from now on.
+    """Make this process and its children use the kernel with this name from now on.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def use(name: str) -> None:
 
 
 def check_known(name: str) -> None:
-    """Refuse a name that belongs to no kernel.
+    """Refuse a name that does not belong to a kernel.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def check_known(name: str) -> None:
 
 
 def installed(name: str | None = None) -> Kernel:
-    """Return the kernel of this name, or the one that runs use by default.
+    """Return the kernel with this name, or the one that runs use by default.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def guest_key() -> str:
 
 
 def guest_path() -> Path:
-    """Return the path of the guest program, built from the present sources.
+    """Return the path of the guest program built from the current sources.
 
     Raises
     ------

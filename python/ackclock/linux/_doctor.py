@@ -1,4 +1,4 @@
-"""Requirements of the linux backend, and those that this machine does not meet."""
+"""Checks which requirements of the linux backend this machine does not meet."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _executable_memory() -> str | None:
 
 
 def _may_confine() -> str | None:
-    """Return why neither seccomp filters nor tracing of a child is possible; None if one of them is."""
+    """Return why neither seccomp filters nor tracing of a child works; None if either does."""
     libc = ctypes.CDLL(None, use_errno=True)
     pr_get_seccomp = 21
     if libc.prctl(pr_get_seccomp, 0, 0, 0, 0) >= 0:

@@ -1,4 +1,4 @@
-"""Features of a kernel: read from its source before the build, and queried from the running kernel.
+"""Kernel features: read from the source before the build, and queried from the running kernel.
 
 No feature is decided by a version number, because distributions backport changes; only kernels before 6.1 are excluded.
 """
@@ -19,7 +19,7 @@ OLDEST = (6, 1)
 """Oldest version accepted."""
 
 FACTS_FILE = "ackclock_tree.h"
-"""Header beside our modules with the optional features of the tree that they use."""
+"""Header beside our modules, listing the optional features of the tree that they use."""
 
 PARTS = (
     "Makefile", "Kbuild", "Kconfig*", "arch/um/*", "arch/x86/um/*", "include/net/tcp.h", "include/linux/hrtimer.h", "include/linux/netdevice.h",
@@ -34,7 +34,7 @@ _FACTS = {
     "HAS_TX_START": ("include/net/tcp.h", r"\(\*cwnd_event_tx_start\)"),
     "CONTROL_HAS_FLAG": ("include/net/tcp.h", r"\(\*cong_control\)\([^;]*\bint flag\b"),
 }
-"""Macro -> file and pattern of a kernel feature that our modules test for."""
+"""Macro -> file and pattern for a kernel feature that our modules test for."""
 
 _LACKING = {
     "the queue dualpi2": ("net/sched/Kconfig", r"^config NET_SCH_DUALPI2\b"),
@@ -44,7 +44,7 @@ _LACKING = {
         r"TRACE_EVENT\(tcp_rcvbuf_grow\b",
     ),
 }
-"""Feature that a source may lack, in words -> file and pattern by which it is recognised."""
+"""Feature that a source may lack, in words -> file and pattern that identify it."""
 
 
 def _found(tree: Path, file: str, pattern: str) -> bool:
@@ -71,7 +71,7 @@ def header(tree: Path) -> bytes:
 
 
 def lacks(tree: Path, config: Path) -> list[str]:
-    """Return features that a kernel of this source will lack, in words.
+    """Return, in words, the features that a kernel built from this source will lack.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One run of the guest: a folder as its root, User-Mode Linux on one CPU, a limit on wall-clock time."""
+"""Runs the guest once: a folder as its root, User-Mode Linux on one CPU, a limit on wall-clock time."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ MEMORY = "1G"
 """Memory size of the guest; the host allocates only the pages that are touched."""
 
 BOOT = 1_700_000_000_000_000_000
-"""Wall clock of the guest at boot, ns."""
+"""Wall-clock time of the guest at boot, ns."""
 
 GRACE_S = 2.0
-"""Seconds that a guest has to shut down after the request."""
+"""Time within which a guest must shut down after the request, s."""
 
 Columns = dict[str, tuple[str, Any]]
 
 
 class LimitError(UnavailableError):
-    """Raised when a guest exceeds its limit of wall-clock time."""
+    """Raised when a guest exceeds its wall-clock time limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ def play(
     cpu
         CPU to run on.
     wall_limit_s
-        Seconds after which the guest is ended.
+        Seconds after which the guest is killed.
     capture
         Destination of the capture.
 
@@ -133,7 +133,7 @@ def ran(
     Yields
     ------
     tuple of Path and float
-        Folder of its output, which is removed afterwards, and the duration in seconds.
+        Folder with the guest's output, which is removed afterwards, and the duration in seconds.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def _execute(
     arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
     watch: Watch | None,
 ) -> None:  # fmt: skip
-    """Start the kernel and wait until it exits; none of its processes survives an error."""
+    """Start the kernel and wait until it exits; on an error, all of its processes are killed."""
     environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
@@ -206,7 +206,7 @@ def _execute(
 
 
 LOOK_S = 1.0
-"""Seconds between two checks of a guest with programs."""
+"""Time between two checks of a guest with programs, s."""
 
 
 def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None) -> None:
@@ -235,14 +235,14 @@ NO_RANDOM_ADDRESSES = 0x0040000
 
 
 def _personality(wanted: int | None) -> int:
-    """Set the personality of this thread and return the previous one; with None only return it."""
+    """Set the personality of this thread and return the previous one; None leaves it unchanged."""
     libc = ctypes.CDLL(None, use_errno=True)
     return int(libc.personality(ctypes.c_ulong(0xFFFFFFFF if wanted is None else wanted)))
 
 
 WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
-"""Shell program that ends the guest: it reads a line if the guest has ended; if the pipe closes without a line, this
-process was killed.
+"""Shell program that kills the guest if the pipe closes without a line, which means that this process was killed. A
+line means that the guest has ended.
 """
 
 

@@ -1,4 +1,4 @@
-"""Contents of the cache (kernels by name, and the trees in which they were built), and their removal."""
+"""Lists the contents of the cache (kernels by name, and the trees in which they were built), and removes them."""
 
 from __future__ import annotations
 
@@ -121,16 +121,16 @@ def remove(names: Sequence[str]) -> list[str]:
 
 
 def unused() -> list[str]:
-    """Return folders and guest programs needed by no named kernel and not by the current one, and our sources of
+    """Return the folders and guest programs that neither a named kernel nor the current one needs, and our sources of
     other versions.
     """
     here = _cache.folder()
     every = kept()
     used = [one for one in every if _is_used(one)]
     found = [one.folder for one in every if not _is_used(one)]
-    if all(one.tree for one in used):  # if the tree of a kernel is unknown, any of these may be its tree
+    if all(one.tree for one in used):  # if a kernel's tree is unknown, any of these may be it
         needed = {one.tree for one in used}
-        # a copy with patches is made from the tree with the same key
+        # a patched copy comes from the tree with the same key
         needed |= {f"tree-{tree.removeprefix('patched-')}" for tree in needed}
         found += sorted(place.name for kind in TREES for place in here.glob(kind) if place.name not in needed)
     guest, ours = f"guest-{_cache.guest_key()}", _cache.repository().parent.name

@@ -26,10 +26,10 @@ HOSTS = ("server", "client")
 """Names of the hosts at the two ends of the path; the forward direction leads from the first to the second."""
 
 QUIET_S = 150.0
-"""Idle time, without a packet or a running program, after which a run ends, s: TCP's longest timeout is 120 s."""
+"""Time without a packet or a running program after which a run ends, s. TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
-"""Default limit of wall-clock time, s."""
+"""Default wall-clock time limit, s."""
 
 
 KERNEL_WORDS = ("ackclock_programs", "ipv6.disable_ipv6=1")
@@ -45,17 +45,17 @@ class Live:
     Parameters
     ----------
     run
-        Tables of links, and of the scenario's own flows if there are any.
+        Link tables, and those of the scenario's own flows, if any.
     programs
         Outcome of each program, in the given order.
     end_s
         End of the run, seconds of the run.
     quiet_s
-        Time of the last event, to within a fraction of `QUIET_S`.
+        Time of the last event, accurate to a fraction of `QUIET_S`.
     why
-        Reason of the end: "programs", "duration" or "quiet".
+        Reason why the run ended: "programs", "duration" or "quiet".
     flows
-        Whether the scenario has flows of its own.
+        Whether the scenario has its own flows.
     wall_s
         Wall-clock time of the run, seconds.
     """
@@ -106,7 +106,7 @@ def live(
     seed
         Seed of the kernel's randomness and of the links' random streams.
     out
-        Folder that gets a subfolder for each host, with captures, the programs' output and the files that they wrote.
+        Folder in which each host gets a subfolder, with captures, the programs' output and the files that they wrote.
     root
         Folder that programs see as `/`; None: the machine's.
     environment
@@ -120,7 +120,7 @@ def live(
     cpu
         CPU to run on; None: any.
     wall_limit_s
-        Seconds of wall-clock time after which the guest is ended; None: 120.
+        Seconds of wall-clock time after which the guest is killed; None: 120.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _seen(option: str, file: str, folder: str) -> str:
 
 
 def _plain_flow(compiled: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a flow with default keys, whose host settings apply to the programs."""
+    """Return a default flow, whose host settings apply to the programs."""
     least = Scenario.from_dict({"duration": "1 s", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]})
     flow = json.loads(least.to_engine_json(capture=None))["flows"][0]
     ways = [one["name"] for one in compiled["network"].get("paths", [])]
@@ -269,7 +269,7 @@ def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], 
 
 
 def _contents(left: Path) -> list[bytes]:
-    """Return names and contents of all files that the programs wrote, in order."""
+    """Return the names and contents of all files that the programs wrote, in order."""
     files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]
@@ -288,7 +288,7 @@ def _check(out: Path) -> None:
 
 
 def _keep(left: Path, out: Path) -> None:
-    """Move the hosts' folders into the user's, replacing those of an earlier run."""
+    """Move the hosts' folders into the user's folder, replacing those of an earlier run."""
     for host in HOSTS:
         target = out / host
         shutil.rmtree(target, ignore_errors=True)

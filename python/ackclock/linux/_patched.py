@@ -1,4 +1,4 @@
-"""A kernel with the user's patches, built in a copy of the built tree so that only the touched files are compiled."""
+"""Builds a kernel with the user's patches in a copy of the built tree, so that only the touched files are compiled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
     Raises
     ------
     InputError
-        If a patch cannot be read, or changes no file of a tree.
+        If a patch cannot be read, or does not change any file of a tree.
     """
     texts = []
     for path in files:
@@ -55,7 +55,7 @@ def copied(tree: Path, place: Path) -> None:
 
 
 def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:
-    """Replace the copy's patches by these, and build it.
+    """Replace the copy's patches with these, and build it.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> 
 
 
 def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes | None]:
-    """Return the files that patches change, by name: the new text, or None if removed. The tree stays unchanged.
+    """Return the files that patches change, by name: the new text, or None if removed. The tree itself is not changed.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
 
 
 def put(file: Path, text: bytes | None) -> bool:
-    """Make a file hold this text, or remove it; an unchanged file keeps its timestamp and is not compiled again.
+    """Give a file this text, or remove it; an unchanged file keeps its timestamp and is not compiled again.
 
     Returns
     -------

@@ -25,7 +25,7 @@ ENVIRONMENT = {
 """Complete environment of a program; the user's own variables are not passed on."""
 
 INNER = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/var/lib/nginx")
-"""Folders that each host has in memory (`linux/guest/src/programs.rs`); programs do not see those of the machine."""
+"""Folders that each host keeps in memory (`linux/guest/src/programs.rs`) in place of the machine's."""
 
 MACHINES = {
     3: "x86, 32 bits",
@@ -48,7 +48,7 @@ MOST_SCRIPTS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """A program of the user.
+    """A user's program.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Program:
         Raises
         ------
         InputError
-            If the command is empty or has an open quotation.
+            If the command is empty or has an unclosed quotation mark.
         """
         allowed = "a command as a shell takes it, without pipes: 'iperf3 -s'"
         try:
@@ -102,7 +102,7 @@ class Ended:
     code, signal
         Exit code, or number of the signal that ended it.
     asked
-        Whether it was stopped at the end of the run.
+        Whether it was stopped because the run ended.
     failed
         Reason why it could not be started.
     stdout, stderr
@@ -160,7 +160,7 @@ class Ended:
 
 
 def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own: Mapping[str, str]) -> str:
-    """Return the path of a program as the guest sees it, checked to exist, to be executable and to fit this machine.
+    """Return a program's path as the guest sees it, after checking that it exists, is executable and fits this machine.
 
     Parameters
     ----------

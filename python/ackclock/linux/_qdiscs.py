@@ -1,4 +1,4 @@
-"""A network of links as a chain of the kernel's queueing disciplines, or a refusal that names the part they cannot
+"""Translates a network of links to a chain of the kernel's queueing disciplines, or names the part that they cannot
 represent.
 """
 
@@ -25,14 +25,14 @@ NAMES = ("access", "bottleneck", "egress")
 """Links of a path, in order from the sender."""
 
 ENOUGH = 1_000_000
-"""Queue limit, packets, that is never reached."""
+"""Queue limit that is never reached, packets."""
 
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "duplicate", "corrupt", "name")
 NEUTRAL = {"thin_acks": 1}
-"""Values of a link's keys that have no effect, besides 0 and absent."""
+"""Values of link keys that have no effect, in addition to 0 and absent."""
 
 NOT_COMPARED = ("pie",)
-"""Queues that the kernel also has, but whose packets have not been compared with the simulator's."""
+"""Queues that the kernel also has, but whose behaviour has not been compared with the simulator's packet by packet."""
 
 MININET_BURST = 15 * 1024
 """HTB's burst as Mininet sets it, bytes."""
@@ -43,7 +43,7 @@ class NotByQdiscError(Exception):
 
 
 def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """Return the network as two chains of qdiscs, one per direction. The network must be a single path that all flows
+    """Return the network as two qdisc chains, one per direction. The network must be a single path that all flows
     share.
     """
     network = scenario["network"]
@@ -61,7 +61,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     for place, link in links_of(network):
         for key in ("duplicate", "corrupt"):
-            if link.get(key):  # qdiscs count such packets differently than tables of links do
+            if link.get(key):  # qdiscs count such packets differently from link tables
                 raise NotByQdiscError(f"{place}.{key}", _written(key, link[key]))
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
@@ -107,7 +107,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
 def _lay_device(
     hosts: Sequence[Mapping[str, Any]], side: int, number: int, overhead: int, flows: int
 ) -> list[dict[str, Any]]:
-    """Give the cards of one side their own queue, and add the stages behind it to the path. A shaper releases a
+    """Give the cards on one side their own queue, and add the stages behind it to the path. A shaper releases a
     packet when its transmission starts, so a stage behind it adds the transmission time. If TCP ignores the queue
     (`small_queues` off), the queue is a stage behind the host.
     """
@@ -162,7 +162,7 @@ def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the link with its queue limit in bytes: a packet of the kernel may hold many segments, each of which
+    """Return the link with its queue limit in bytes, because a kernel packet may contain many segments, each of which
     counts in the scenario.
     """
     queue = link.get("queue") or {}
@@ -242,10 +242,10 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
 
 
 def _rate_of_netem(rate_bps: int, frame: int) -> int:
-    """Bytes per second that netem is given: those of the link, unless netem's rounding misses the link's time. netem
-    truncates a packet's transmission time to whole nanoseconds (`packet_time_ns`); if another rate gives a full frame
-    the link's time, rounded to the nearest nanosecond, that rate is used. One nanosecond per packet shortens the RTT
-    by 0.1 us in a queue of 100.
+    """Rate given to netem, bytes/s: that of the link, unless netem's rounding misses the link's transmission time.
+    netem truncates a packet's transmission time to whole nanoseconds (`packet_time_ns`); if a different rate gives a
+    full frame the link's transmission time, rounded to the nearest nanosecond, that rate is used. One nanosecond per
+    packet shortens the RTT by 0.1 us in a queue of 100.
     """
     work, rate = frame * 10**9, rate_bps // 8
     wanted = (8 * work + rate_bps // 2) // rate_bps
@@ -267,7 +267,7 @@ def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0
 
 
 def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any]:
-    """Return a queue in the kernel's form, as the engine translates it (`qdisc` beside each queue in `crates/net`)."""
+    """Return a queue in the kernel's form, as translated by the engine (`qdisc` beside each queue in `crates/net`)."""
     if queue["kind"] in NOT_COMPARED:
         raise NotByQdiscError(f"{place}.queue.kind", quote(queue["kind"]))
     try:

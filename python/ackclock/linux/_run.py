@@ -1,4 +1,4 @@
-"""`run` and `run_batch` as in the simulator, on the real kernel."""
+"""`run` and `run_batch` as in the simulator, but on the real kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["a_cpu", "check", "complete", "identity", "play", "provenance", "run"
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
-"""Default limit of wall-clock time: seconds per virtual second, and a minimum in seconds."""
+"""Default wall-clock time limit: seconds per virtual second, and a minimum in seconds."""
 
 
 def run(
@@ -62,7 +62,7 @@ def run(
     cpu
         CPU to run on; None: any.
     wall_limit_s
-        Seconds of wall-clock time after which the guest is ended; None: 20 per virtual second, 120 at least.
+        Seconds of wall-clock time after which the guest is killed; None: 20 per virtual second, at least 120.
     kernel
         Name under which the kernel was built; None: the current one.
 
@@ -123,7 +123,7 @@ def play(
 
 
 def identity() -> str:
-    """Return the identity of everything besides scenario and seed that determines a run: release, and a hash of
+    """Return the identity of everything, apart from scenario and seed, that determines a run: release, and a hash of
     kernel, command line and guest program.
 
     Raises
@@ -203,8 +203,13 @@ def run_batch(
     )
 
 
-def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
+def check(scenario: Scenario, *, network: NetworkKind = "auto") -> NetworkKind:
     """Refuse a scenario that the kernel cannot run.
+
+    Returns
+    -------
+    str
+        Network that the run would have: "qdisc" or "relay".
 
     Raises
     ------
@@ -214,7 +219,8 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
         If there is no kernel.
     """
     kernel = _cache.installed()
-    _job(_text(scenario, kernel), 1, network, kernel)
+    kind: NetworkKind = _job(_text(scenario, kernel), 1, network, kernel)["network"]["kind"]
+    return kind
 
 
 def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = None) -> str:
@@ -325,7 +331,7 @@ def _rows(columns: Columns) -> int:
 
 
 def _joined(seeds: Sequence[int], runs: Sequence[dict[str, Columns]]) -> dict[str, Columns]:
-    """Return the tables of several runs as one set, with a leading column `seed`."""
+    """Merge the tables of several runs into one set, with a leading column `seed`."""
     import numpy as np
 
     out: dict[str, Columns] = {}

@@ -1,4 +1,4 @@
-"""Packet scripts against the real kernel: one boot per script, so that scripts do not affect each other."""
+"""Plays packet scripts against the real kernel, one boot per script, so that scripts do not affect each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ackclock.linux._run import a_cpu
 __all__ = ["play_script"]
 
 WALL_LIMIT_S = 60.0
-"""Limit of wall-clock time, s: a script normally takes a quarter of a second; one that waits forever in virtual time
+"""Wall-clock time limit, s: a script normally takes a quarter of a second; one that waits forever in virtual time
 is killed.
 """
 

@@ -21,13 +21,13 @@ SUITES = ("trixie-backports", "bookworm-security", "bookworm")
 
 PINNED = ("linux-source-7.3", "7.3.4-1~bpo13+1")
 PINNED_SHA256 = "76df1affb19f24926949369be1d74b60071c963c598ce8780bddd4bbf0fc3bc4"
-"""Kernel used for the documentation's numbers: package, version, hash of the archive in the package."""
+"""Kernel behind the documentation's numbers: package, version, hash of the archive in the package."""
 
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 NEEDED_FILES = ("Makefile", "Kbuild", "arch/um/Kconfig", "net/ipv4/tcp_input.c")
 NOT_THERE = re.compile(r"Not found in archive|Exiting with failure status due to previous errors")
-"""Message of tar about a name that is not in an archive."""
+"""tar's message about a name that is not in the archive."""
 ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
 
 
@@ -38,7 +38,7 @@ class Source:
     Parameters
     ----------
     archive
-        File of the archive.
+        Archive file.
     name
         Name in provenance.
     digest
@@ -63,7 +63,7 @@ def find(wanted: str | None) -> Source:
     InputError
         If the file cannot be read, or the package does not exist.
     UnavailableError
-        If packages cannot be fetched here.
+        If packages cannot be fetched on this machine.
     """
     if wanted is None:
         return _pinned()
@@ -187,7 +187,7 @@ def _package(wanted: str) -> Source:
     try:
         apt.call("apt-get", "-qq", "update")
     except UnavailableError:
-        # Without a network, an archive that was fetched earlier is used.
+        # Without network access, an archive fetched earlier is used.
         kept = max(apt.sources.glob(f"{wanted}_*.tar.xz"), key=_version, default=None)
         if kept is None:
             raise
@@ -204,7 +204,7 @@ def _version(archive: Path) -> list[int]:
 
 
 def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
-    """Extract a few files of an archive into the new folder `place`. This takes seconds; the whole archive takes a
+    """Extract a few files of an archive into the new folder `place`. This takes seconds; the whole archive would take a
     minute and 1.5 GB.
 
     Parameters
@@ -219,7 +219,7 @@ def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
     Raises
     ------
     InputError
-        If the file is not an archive of a kernel.
+        If the file is not a kernel archive.
     OSError
         If the folder cannot be written.
     """
@@ -232,7 +232,7 @@ def unpack(source: Source, place: Path) -> None:
     Raises
     ------
     InputError
-        If the file is not an archive of a kernel.
+        If the file is not a kernel archive.
     OSError
         If the folder cannot be written.
     """

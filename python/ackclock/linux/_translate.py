@@ -25,7 +25,7 @@ to 32.768 s wraps, as in the simulator. The kernel's tick counter starts at -300
 """
 
 LEAST_WAY_NS = 3_100_000
-"""Minimum one-way delay, ns, from which a third of the RTT exceeds the maximum ACK delay."""
+"""Minimum one-way delay, ns, at which a third of the RTT exceeds the maximum ACK delay."""
 
 RMEM = (4096, 131_072, 67_108_864)
 """Receive buffer, bytes: minimum, initial, maximum (`tcp_rmem`)."""
@@ -39,15 +39,15 @@ twice the requested size.
 """
 
 LEAST_WINDOW = 2600
-"""Smallest window, bytes, whose buffer `tcp_rmem` accepts on either network: the minimum buffer of Linux 7.3 is 4,096
-bytes.
+"""Smallest window, bytes, for whose buffer `tcp_rmem` leaves room on either network: the minimum buffer of Linux 7.3 is
+4,096 bytes.
 """
 
 UNBOUNDED = 2**61
-"""SO_MAX_PACING_RATE without a bound, bytes/s: with all bits set it would mean no pacing."""
+"""Unlimited SO_MAX_PACING_RATE, bytes/s. All bits set would mean no pacing."""
 
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
-"""Share of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`): behind a veth and
+"""Fraction of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`): behind a veth and
 behind a TUN device.
 """
 
@@ -72,16 +72,16 @@ OURS = {
     "prr-rfc9937": "prr_9937",
     "prr-linux-3.2": "prr_3_2",
 }
-"""Recovery rule -> its part of the name of our controllers (linux/modules); "" for the kernel's own rule."""
+"""Recovery rule -> its part of our controllers' names (linux/modules); "" for the kernel's own rule."""
 
 DRAWN = "_drawn"
-"""Suffix of controllers that draw random numbers as the simulator does and otherwise equal the kernel's
+"""Suffix of controllers that draw random numbers as the simulator does and are otherwise identical to the kernel's
 (linux/modules).
 """
 
 THIRD = "bbr3"
 KERNELS_FLAVOUR = "linux-v3"
-"""Flavour of BBR version 3 in kernels."""
+"""Flavour of BBR version 3 found in kernels."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
@@ -97,19 +97,19 @@ BY_EVENTS = ("transactions", "conversation")
 MOST_CLIENTS = 1000
 """Maximum number of flows in a group of fetches, whose ends are threads."""
 LEAST_PAYLOAD = 12
-"""Bytes of a plain datagram that hold its number and time."""
+"""Number of bytes in a plain datagram that hold its number and time."""
 LARGEST_FEEDBACK = 128
 """Maximum number of datagrams in one report on the wire."""
 BY_NAME = {
     "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
     "netem-limit": "netem",
 }  # fmt: skip
-"""Our name of a queue -> the kernel's name, where the kernel has it as a separate discipline."""
+"""Our name for a queue -> the kernel's name, where the kernel has it as a separate discipline."""
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
 """Profile -> kernel version that it describes; None if the profile's name has no version and every kernel accepts it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 TXREHASH = ("net/core/txrehash", "0")
-"""Setting with which packets keep their hash after a timeout: a veth carries the sender's hash to routers, which would take the flow for another."""
+"""Setting that keeps the packets' hash after a timeout: routers behind a veth use it, and would see a new flow."""
 
 
 SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
@@ -135,7 +135,7 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
         "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
     },
     "mtu_probing": {
-        "off": {},  # the default of a booted guest
+        "off": {},  # the guest's default after boot
         "after-timeouts": {"net/ipv4/tcp_mtu_probing": "1"},
         "always": {"net/ipv4/tcp_mtu_probing": "2"},
     },
@@ -219,11 +219,11 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
 
 
 def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return settings that send a delayed ACK exactly 1 ms plus 10 us of slack after the delay began.
+    """Return the settings with which a delayed ACK is sent exactly 1 ms plus 10 us of slack after the delay began.
 
     Linux may send it earlier within the slack, whenever another timer expires. In the guest all hosts share one
-    kernel and its timers, so the sender's pacing would decide when a receiver's ACK is sent. Nothing is set where a
-    third of the RTT may be shorter than 1 ms.
+    kernel and its timers, so the sender's pacing would decide when a receiver's ACK is sent. Nothing is set if a third
+    of the RTT may be shorter than 1 ms.
     """
     if network.get("links"):
         return []
@@ -236,8 +236,8 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the group as the guest's scenario reader needs it: controllers that it does not know are passed to the
-    hosts only.
+    """Return the group in a form that the guest's scenario parser accepts: controllers that it does not know are passed
+    to the hosts only.
     """
     return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
@@ -275,7 +275,7 @@ def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
 
 def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     """Return the settings of a group's hosts; every key of `stack` is translated or refused."""
-    # Length: one key after the other, in the order of the reference.
+    # Length: one key after another, in the order of the reference.
     controllers = kernel.controllers
 
     def refuse(key: str, found: object, allowed: str) -> ScenarioError:
@@ -371,7 +371,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         sysctl["net/ipv4/tcp_reordering"] = str(stack.pop("reordering"))
     initrwnd = stack.pop("initial_receive_window", 0)
     first_buffer = 2 * initrwnd * (smss or MOST_PAYLOAD - 12 * timestamps)
-    if first_buffer > RMEM[1]:  # a route's first window is limited by the buffer
+    if first_buffer > RMEM[1]:  # a route's initial window is limited by the buffer
         sysctl["net/ipv4/tcp_rmem"] = f"{RMEM[0]} {first_buffer} {RMEM[2]}"
     if "limit_output_bytes" in stack:
         sysctl["net/ipv4/tcp_limit_output_bytes"] = str(stack.pop("limit_output_bytes"))
@@ -407,7 +407,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """Check the version of bbr: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
+    """Check the bbr version: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
     separate name (linux/modules).
     """
     third = f"{THIRD}{DRAWN}" in controllers
@@ -447,7 +447,7 @@ CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
 
 
 def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the device of the host with this name, and refuse properties that the guest lacks."""
+    """Return the device of the host with this name; properties that the guest lacks are refused."""
     place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
     for key, value in machine.items():
         if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
@@ -471,7 +471,7 @@ def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _check_relay(network: Mapping[str, Any]) -> None:
-    """Refuse effects on packets that the relay lacks: it only delivers, marks or drops packets."""
+    """Refuse packet effects that the relay does not support: it only delivers, marks or drops packets."""
     allowed = "where the network is --network relay"
     for place, link in links_of(network):
         if "merging" in link:
@@ -485,7 +485,7 @@ def _check_relay(network: Mapping[str, Any]) -> None:
 
 
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
-    """Refuse effects that the links between the devices lack."""
+    """Refuse effects that the links between the devices do not support."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
         if network == "relay" and (sends["device"] or receives["device"]):
@@ -509,7 +509,7 @@ UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
 
 
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
-    """Bound the window by the receive buffer, from the first segment on. TCP_WINDOW_CLAMP, which determines the
+    """Limit the window through the receive buffer, from the first segment on. TCP_WINDOW_CLAMP, which determines the
     window scale, loses its effect with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
@@ -521,7 +521,7 @@ def _bound_buffer(host: dict[str, Any], network: str) -> None:
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
-    """Return the hosts of flows over datagrams: the guest runs the endpoints, and the kernel carries the packets."""
+    """Return the hosts of datagram flows: the guest runs the endpoints, and the kernel carries the packets."""
     for key, value in group.get("stack", {}).items():
         raise refuse(f"stack.{key}", Stack.shown(key, value), "no stack for flows over datagrams")
     options = group.get("congestion_control_options") or {}

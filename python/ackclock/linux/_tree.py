@@ -1,5 +1,5 @@
-"""A kernel from the user's own tree: a copy in the cache is kept in step with it, so that only files that depend on a
-change are compiled again.
+"""Builds a kernel from the user's own tree: a copy in the cache is kept in sync with it, so that only files that depend
+on a change are compiled again.
 
 The tree itself is only read. The copy gets the patches of the linux backend and its configuration, and is built in
 place. Build products (object files, another configuration) are not copied. In a checkout git identifies them,
@@ -26,8 +26,7 @@ from ackclock.linux._source import NEEDED_FILES
 __all__ = ["Tree", "configured", "find", "followed", "version"]
 
 RECORD = ".ackclock-tree.json"
-"""File in a copy with size, timestamp and hash of each file of the tree, and the names of the files changed by
-patches.
+"""File in a copy that lists the size, timestamp and hash of each file of the tree, and the files changed by patches.
 """
 
 IPV4 = "net/ipv4/Makefile"
@@ -73,7 +72,7 @@ def find(folder: Path) -> Tree:
     Raises
     ------
     InputError
-        If the folder holds no tree.
+        If the folder is not a kernel tree.
     UnavailableError
         If git, which knows what to ignore, is missing.
     """
@@ -116,7 +115,7 @@ def _walked(place: Path) -> list[str]:
 def followed(
     tree: Tree, place: Path, base: Path | None, patches: Sequence[tuple[str, bytes]], told: Callable[[str], None]
 ) -> str:
-    """Update the copy to the present state of the tree, with patches.
+    """Update the copy to the current state of the tree, with patches.
 
     Parameters
     ----------
@@ -189,7 +188,7 @@ def configured(place: Path, config: str, make: Callable[[], None]) -> None:
 
 
 def _begun(place: Path, base: Path | None) -> None:
-    """Start a copy: empty, or from a built tree whose sources are all compared afterwards."""
+    """Create a copy: empty, or from a built tree, whose sources are all compared afterwards."""
     part = Path(tempfile.mkdtemp(prefix=".followed-", dir=place.parent))
     try:
         fresh = part / "tree"
@@ -199,7 +198,7 @@ def _begun(place: Path, base: Path | None) -> None:
             done = _child.run(["cp", "-a", "--reflink=auto", str(base.absolute()), str(fresh.absolute())])
             if done.returncode:
                 raise UnavailableError(f"{base}: cannot be copied: {done.stderr.strip()[:200]}")
-        # files that only the base has may stay: no makefile of the tree names them
+        # files that exist only in the base may stay: no makefile of the tree names them
         _write(fresh / RECORD, {"files": {}, "others": [], "configured": ""})
         fresh.replace(place)
     finally:
@@ -207,7 +206,7 @@ def _begun(place: Path, base: Path | None) -> None:
 
 
 def _copied(original: Path, copy: Path) -> tuple[bool, str]:
-    """Make a copy equal to the original; return whether it changed, and its hash."""
+    """Make a copy identical to the original; returns whether it changed, and its hash."""
     if not original.is_symlink():
         text = original.read_bytes()
         changed = _patched.put(copy, text)
@@ -234,7 +233,7 @@ def _write(file: Path, content: object) -> None:
 
 
 def _git(place: Path, *arguments: str) -> _child.CompletedProcess[bytes]:
-    # the git settings of the tree may name programs that git would run
+    # the tree's git settings may name programs that git would run
     settings = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     environment = _child.environment(GIT_OPTIONAL_LOCKS="0")
     return _child.run(["git", *settings, *arguments], cwd=place, env=environment, text=False)

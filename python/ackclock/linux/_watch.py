@@ -1,7 +1,7 @@
 """Detects a program that never sleeps: virtual time stands still while a program computes, so one that computes
 forever blocks the run.
 
-The guest is observed from outside: each program is a process of the machine, beside that of the kernel. If a program
+The guest is observed from outside: each program is a process on the machine, beside that of the kernel. If a program
 uses CPU time while the kernel uses none, it makes no system calls. Its name is at the end of its stack (AT_EXECFN).
 """
 
@@ -53,8 +53,8 @@ class Watch:
         return None
 
     def busiest(self) -> str | None:
-        """Return the program that used the most CPU time between the last two checks; None if none used a tenth of a
-        second.
+        """Return the program that used the most CPU time between the last two checks; None if none used as much as 0.1
+        s.
         """
         spent = {process: seconds - self._before.get(process, 0) for process, seconds in self._now.items()}
         for process in sorted(spent, key=lambda one: spent[one], reverse=True):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_capture", "opening"]
 
 MOST_MARKS = 20_000
-"""Largest number of marks of one kind; of more, every n-th is drawn."""
+"""Maximum number of marks of one kind; if there are more, only every n-th is drawn."""
 
 BEFORE, SPAN = 2, 10
 """Round trips shown by default: before the first retransmission, and in total."""
@@ -29,7 +29,7 @@ SENT = {
 
 
 def opening(packets: pl.DataFrame, rtt_s: float) -> tuple[float, float]:
-    """Return the time span shown at first: some round trips around the first retransmission, or the first ones of the
+    """Return the time span shown initially: a few round trips around the first retransmission, or the first ones of the
     capture.
 
     Parameters
@@ -42,7 +42,7 @@ def opening(packets: pl.DataFrame, rtt_s: float) -> tuple[float, float]:
     Returns
     -------
     tuple
-        Beginning and end of the span, s.
+        Start and end of the span, s.
     """
     begin, end = float(packets["t_s"][0]), float(packets["t_s"][-1])
     again = packets.filter(packets["kind"].is_in(list(AGAIN)))
@@ -63,7 +63,7 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tup
     from_server
         Direction of the data.
     span
-        Beginning and end of the shown span, s.
+        Start and end of the time shown, s.
     """
     import polars as pl
 

@@ -39,7 +39,7 @@ SHORT = {
 UNITS = {"_s": "s", "_bps": "bit/s", "_ns": "ns"}
 
 MOST = 100
-"""Largest number of lines or bars."""
+"""Maximum number of lines or bars."""
 
 
 def check(wanted: str) -> tuple[str | None, str, Path]:
@@ -115,7 +115,7 @@ def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measu
     Returns
     -------
     Figure
-        The figure, which has been drawn once so that errors are raised here.
+        The figure, already drawn once, so that errors are raised here.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _draw_column(ax: Any, run: Run, table: str, column: str) -> None:
 
 
 def _distribution(ax: Any, run: Run, frame: pl.DataFrame, table: str, column: str) -> None:
-    """Draw the distribution of rows that are events (fetches, transactions, recoveries), one line per group."""
+    """Draw the distribution of a table whose rows are events (fetches, transactions, recoveries), one line per group."""
     labels = panels.group_names(run)
     group = dict(zip(*run.flows.select("flow", "group"), strict=True))
     series: dict[str, list[float]] = {}

@@ -15,13 +15,13 @@ from ackclock.plot.style import INSTALL, drawable, plain, saved, styled
 from ackclock.text import csv
 
 CSV_ROWS = 20_000
-"""Largest number of rows of a table that is written as CSV; larger ones are Parquet."""
+"""Maximum number of rows of a table written as CSV; larger tables are Parquet."""
 
 FORMATS = ("pdf", "png", "svg")
 """File formats in the order of drawing: the first one computes the layout."""
 
 ABSENT = f"The figure is not drawn, because matplotlib is not installed. To have it, type: {INSTALL}"
-"""Line in a figure's place where nothing can draw it."""
+"""Placeholder line for a figure that nothing can draw."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class Figure:
     title
         The message of the figure, as a short sentence.
     caption
-        Content of the figure, and how to read it.
+        What the figure shows, and how to read it.
     draw
         Function that returns a matplotlib figure.
     data
@@ -55,7 +55,7 @@ class Figure:
     rc: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def render(self, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
-        """Draw once, and return the file in each of these formats: any of "pdf", "png", "svg"; none without matplotlib."""
+        """Draw once, and return the file in each requested format ("pdf", "png", "svg"); none without matplotlib."""
         files: dict[str, bytes] = {}
         if not drawable():
             return files
@@ -63,7 +63,7 @@ class Figure:
             drawn = plain(self.draw())
             for kind in (one for one in FORMATS if one in formats):
                 files[kind] = saved(drawn, kind)
-                # the layout computed for the first format is kept
+                # keeps the layout computed for the first format
                 drawn.set_layout_engine(None)
         return files
 
@@ -82,14 +82,14 @@ class Figure:
         return f"<p><strong>{escape(self.title)}</strong></p>{picture}<p>{escape(self.caption)}</p>"
 
     def write(self, folder: str | Path, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
-        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, and the data next to them; without matplotlib only the data.
+        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, together with the data; without matplotlib only the data.
 
         Parameters
         ----------
         folder
             Created if absent.
         formats
-            Wanted formats.
+            Formats to write.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Figures of a grid of runs: heat map, lines with bands, distributions, throughput against delay."""
+"""Figures for a grid of runs: heat map, lines with bands, distributions, throughput against delay."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def series(labels: Sequence[str]) -> list[Series]:
 
 
 def wide(values: Sequence[float]) -> bool:
-    """Return whether values span so many orders of magnitude that a logarithmic axis suits them better."""
+    """Return whether values span enough orders of magnitude for a logarithmic axis."""
     return min(values) > 0 and max(values) / min(values) >= 15
 
 
 def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
-    """Draw means against an axis of the grid, one line per label, with intervals as bands."""
+    """Plot means against an axis of the grid, one line per label, with intervals as bands."""
     for look, line in zip(series(list(lines)), lines.values(), strict=True):
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
         low, high = np.asarray(line.low, float), np.asarray(line.high, float)
@@ -69,7 +69,7 @@ def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
 
 
 def draw_bars(ax: Any, categories: Sequence[str], bars: Mapping[str, Line]) -> None:
-    """Draw a group of bars for each category, one bar per label, with intervals; missing values have no bar.
+    """Draw a group of bars for each category, one bar per label, with intervals; missing values get no bar.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def draw_bars(ax: Any, categories: Sequence[str], bars: Mapping[str, Line]) -> N
 def draw_heat_map(
     ax: Any, values: np.ndarray[Any, Any], xs: Sequence[str], ys: Sequence[str], limits: tuple[float, float]
 ) -> Any:
-    """Draw the mean for each pair of values of two axes, as text too if there are few cells.
+    """Draw the mean for each pair of values on two axes, also as text if there are few cells.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def draw_heat_map(
 
 
 def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x: bool) -> None:
-    """Draw the share of runs at or below each value, one line per label."""
+    """Draw the fraction of runs at or below each value, one line per label."""
     for look, values in zip(series(list(samples)), samples.values(), strict=True):
         x = np.sort(np.asarray(values, float))
         share = np.arange(1, x.size + 1) / x.size
@@ -141,7 +141,7 @@ def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x
 
 
 def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, log_x: bool) -> None:
-    """Draw delay (x) and throughput (y) of every cell. The line joins the cells that no other one beats in both."""
+    """Plot throughput (y) against delay (x) for every cell. A line joins the Pareto-optimal cells."""
     delay = np.concatenate([np.asarray(x, float) for x, _ in points.values()])
     speed = np.concatenate([np.asarray(y, float) for _, y in points.values()])
     best = front(delay, speed)
@@ -153,12 +153,12 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
 
 
 def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, str]]], size: float = 6.5) -> None:
-    """Write names next to points where they overlap no other name or point and stay in the panel; the others get none.
+    """Write names next to points, except where they would overlap another name or point or leave the panel.
 
     Parameters
     ----------
     figure
-        Figure in which everything else is drawn; the positions follow from its layout.
+        Figure in which everything else is already drawn; its layout determines the positions.
     named
         Panel -> x, y and name of each of its points.
     size
@@ -196,7 +196,7 @@ def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, st
 
 
 Box = tuple[float, float, float, float]
-"""Left, lower, right and upper edge."""
+"""Left, lower, right and upper edges."""
 
 
 def _inside(box: Box, frame: Box) -> bool:
@@ -218,7 +218,7 @@ def hide_rest(axes: Any, used: Container[int]) -> None:
 
 
 def front(delay: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> list[int]:
-    """Return the indices, by increasing delay, of the points that no other point beats in both delay and speed.
+    """Return the indices of the Pareto-optimal points in delay and speed, by increasing delay.
 
     Examples
     --------

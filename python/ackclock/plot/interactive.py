@@ -15,7 +15,7 @@ _FONT = {"family": "system-ui, sans-serif", "size": 13, "color": "#222222"}
 
 
 def layout(*, x: str, y: str, height: int = 460, **more: Any) -> dict[str, Any]:
-    """Return the layout that all interactive figures share."""
+    """Return the layout shared by all interactive figures."""
     axis = {"gridcolor": "#e6e6e6", "zeroline": False, "linecolor": "#888888", "ticks": "outside"}
     return {
         "font": _FONT,
@@ -68,12 +68,12 @@ def switch(choices: Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 def bands(acks: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the congestion states as shaded rectangles over the whole height."""
+    """Return the congestion states as shaded rectangles of full height."""
     return [shade(begin, end, STATES[state]) for begin, end, state in state_spans(acks)]
 
 
 def shade(begin: float, end: float, colour: str) -> dict[str, Any]:
-    """Return a rectangle that shades a time interval behind the curves, over the whole height."""
+    """Return a rectangle of full height that shades a time interval behind the curves."""
     return {
         "type": "rect",
         "xref": "x",
@@ -89,7 +89,7 @@ def shade(begin: float, end: float, colour: str) -> dict[str, Any]:
 
 
 def escaped(text: str) -> str:
-    """Escape a text for plotly, which interprets some HTML in labels."""
+    """Escape text for plotly, which interprets some HTML in labels."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -129,8 +129,8 @@ def sequence_lines(
     drops
         Dropped packets of the connection.
     most
-        Largest number of originals, of ACKs and of SACK blocks: those of recoveries first, then others. Every
-        retransmission and every drop is drawn. None: all.
+        Maximum number each of originals, ACKs and SACK blocks; those in recoveries take precedence. Every
+        retransmission and every drop is drawn. None: no maximum.
     """
     parts = sequence(acks)
     sacks = sack_segments(acks)
@@ -193,7 +193,7 @@ def sequence_lines(
 
 
 def _near(table: pl.DataFrame, spans: Sequence[tuple[float, float, str]], most: int) -> pl.DataFrame:
-    """Thin a table: two thirds of the rows from recoveries and the tenth of a second before each, the others evenly from all rows."""
+    """Thin a table: two thirds of the rows are taken from recoveries and the tenth of a second before each, the rest evenly from all rows."""
     if table.height <= most:
         return table
     t = table["t_s"].to_numpy()

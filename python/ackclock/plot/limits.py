@@ -1,4 +1,4 @@
-"""Causes that limited senders over time, as bands that add up to the whole time."""
+"""Limits on senders over time, as bands that add up to the whole time."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ LABELS = {
 
 
 SHOWN = 5e-4
-"""Smallest share of the time for which a cause is drawn."""
+"""Minimum fraction of the time for a cause to be drawn."""
 
 
 def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Return the ends of the intervals of one flow, and the shares of the causes that occur."""
+    """Return the interval ends for one flow, and each cause's fractions of the intervals, for causes that occur."""
     ordered = limits.sort("t_s")
     seconds = {name: ordered[column].to_numpy() for name, column in COLUMNS.items()}
     whole = np.sum(list(seconds.values()), axis=0)
@@ -56,19 +56,19 @@ def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.nda
 
 
 def _begins(ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the starts of intervals of one length."""
+    """Return the starts of equally long intervals."""
     first = max(0.0, 2 * ends[0] - ends[1]) if len(ends) > 1 else 0.0
     return np.concatenate([[first], ends[:-1]])
 
 
 HATCH = {"fillmode": "overlay", "fgcolor": "#000000", "fgopacity": 0.7, "size": 8, "solidity": 0.15}
-"""Style of patterns: lines over the colour, as in printed figures. Lines in place of the colour would make the longest
+"""Pattern style: lines drawn over the colour, as in printed figures. Lines instead of the colour would make the longest
 cause look the faintest.
 """
 
 
 OVERLAP = 1.01
-"""Width of a bar relative to its interval. Without the overlap, a white line is drawn where edges meet within a pixel."""
+"""Width of a bar relative to its interval. Without the overlap, a white line appears where edges meet within a pixel."""
 
 
 def live_limits(limits: pl.DataFrame) -> dict[str, Any]:

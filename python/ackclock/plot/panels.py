@@ -23,13 +23,13 @@ __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", 
 
 DOTS = (0, (1, 1.2))
 CROWD = 8
-"""Largest number of flows that a panel draws one by one; of more it shows the spread within each group."""
+"""Maximum number of flows that a panel draws individually; for more, it shows the spread within each group."""
 
 APART = 0.1
-"""Relative excess of a flow's maximum goodput over its maximum arrival rate, above which the arrivals are drawn as well."""
+"""Relative excess of a flow's maximum goodput over its maximum arrival rate above which arrivals are drawn as well."""
 
 POINTS = 1200
-"""Number of points of a curve on the screen."""
+"""Number of points per curve on the screen."""
 
 Numbers = np.ndarray[Any, Any]
 
@@ -43,9 +43,9 @@ class Curve:
     look
         Label, colour, dash.
     t, y
-        Seconds, values; NaN leaves a gap.
+        Times, s, and values; NaN leaves a gap.
     low, high
-        Bounds of the middle four fifths of the flows whose median is `y`; None for a single flow.
+        10th and 90th percentiles of the flows whose median is `y`; None for a single flow.
     faint
         Whether the curve is secondary, such as ssthresh with cwnd.
     """
@@ -71,11 +71,11 @@ class Panel:
     curves
         Curves to draw.
     spans
-        Times in which a sender's congestion state was not Open: begin, end, state.
+        Periods in which a sender's congestion state was not Open: start, end, state.
     held
-        Whether a value holds until the next (a step), or lies between two (a line).
+        Whether a value holds until the next one (a step), or values are interpolated (a line).
     caption
-        Explanation, if the title is not enough.
+        Explanation, if the title does not suffice.
     """
 
     name: str
@@ -108,7 +108,7 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
     run
         Run to draw.
     beside
-        Measurements from elsewhere to draw in the same panels, at most `CROWD` flows of each.
+        External measurements to draw in the same panels, at most `CROWD` flows of each.
     """
     flows = _Flows(run, beside)
     arrived = flows.delivered(_whole(run.goodput))
@@ -164,7 +164,7 @@ SHARED = {"t_s", "flow", "idx", "ack_no", "cwnd", "ssthresh", "pacing_bps"}
 """Columns of the table `controllers` that are common to all controllers."""
 
 SCALES = {"_s": (1e3, "ms"), "_bps": (1e-6, "Mbit/s"), "_segments": (1.0, "segments"), "_packets": (1.0, "packets")}
-"""Suffix of a variable's name -> factor and unit in figures."""
+"""Suffix of a variable's name -> factor, and unit in figures."""
 
 MOST_VARIABLES = 12
 
@@ -191,11 +191,11 @@ def _variables(run: Run, flows: _Flows) -> list[Panel]:
 
 
 IDLE = 0.1
-"""Minimum share of a run without any value above zero at its end, for figures to end earlier."""
+"""Minimum length of an all-zero end of a run, as a fraction of the run, for figures to end earlier."""
 
 
 def busy_until(drawn: Sequence[Panel]) -> float | None:
-    """Return the end of figures, s, if at least the last tenth of the run is zero; else None."""
+    """Return the time at which figures end, s, if at least the last tenth of the run is zero; else None."""
     curves = [curve for panel in drawn for curve in panel.curves if curve.t.size]
     last = max((float(curve.t[-1]) for curve in curves), default=0.0)
     busy = [float(curve.t[above[-1]]) for curve in curves if (above := np.flatnonzero(curve.y > 0)).size]
@@ -214,20 +214,20 @@ def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apart(arrived: np.ndarray[Any, Any], acknowledged: np.ndarray[Any, Any]) -> bool:
-    """Return whether more was acknowledged in some interval than arrived in any. Data that waited behind a gap is
-    acknowledged at once.
+    """Return whether more was acknowledged in some interval than arrived in any interval. Data buffered behind a gap is
+    acknowledged all at once when the gap is filled.
     """
     return bool(acknowledged.max() > (1 + APART) * arrived.max())
 
 
 def _second(curve: Curve, what: str) -> Curve:
-    """Return a secondary curve in the colour of the flow's own, with other dashes."""
+    """Return a secondary curve in the flow's colour, with a different dash pattern."""
     dash: Any = DOTS if curve.look.dash != DOTS else "-"
     return replace(curve, look=replace(curve.look, label=f"{curve.look.label} {what}", dash=dash), faint=True)
 
 
 class _Flows:
-    """The flows of a run as they are drawn: one by one, or group by group."""
+    """The flows of a run as they are drawn: individually, or by group."""
 
     def __init__(self, run: Run, beside: Sequence[Measured]) -> None:
         rows = run.rows("flows")
@@ -253,7 +253,7 @@ class _Flows:
         return tuple(curve for curve in made if curve is not None)
 
     def beside(self, table: str, column: str, scale: float = 1.0) -> tuple[Curve, ...]:
-        """Return curves of the same quantity that were measured elsewhere."""
+        """Return curves of the same quantity from external measurements."""
         made = [
             self._curve(look, getattr(other, table), column, scale, [flow])
             for look, (other, flow) in zip(self.other_looks, self.others, strict=True)
@@ -357,7 +357,7 @@ def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbe
     t, y
         A curve, by increasing time.
     most
-        Approximate number of points that remain.
+        Approximate number of points to keep.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbe
 
 
 def thinned(table: pl.DataFrame, column: str, most: int) -> pl.DataFrame:
-    """Thin a table, sorted by time, to about `most` rows without losing extremes of the column."""
+    """Thin a table sorted by time to about `most` rows, keeping the extremes of the column."""
     if table.height <= most:
         return table
     rows, _ = extremes(np.arange(table.height, dtype=float), _array(table[column]), most)
@@ -417,7 +417,7 @@ def draw(ax: Any, panel: Panel) -> None:
     ax.set_ylim(bottom=0)
     ax.margins(x=0.01)
     named = sum(not curve.faint for curve in panel.curves)
-    if named > 1:  # above the axes, so that it covers no curve
+    if named > 1:  # above the axes, so that it does not cover a curve
         narrow = ax.figure.get_size_inches()[0] < 5
         ax.legend(ncols=min(named, 2 if narrow else 4), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
 

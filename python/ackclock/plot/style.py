@@ -1,4 +1,4 @@
-"""One style for all figures: Okabe-Ito colours, which colour-blind readers can distinguish, always with a second difference."""
+"""One style for all figures: Okabe-Ito colours, which colour-blind readers can distinguish, always combined with a second visual difference."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ WIDTHS = {"single": 3.3, "double": 7.2}
 """Width of a figure in inches: one or both columns of a paper."""
 
 _COLOURS: ContextVar[tuple[str, ...]] = ContextVar("colours", default=())
-"""Colours of series set by the user's style; empty if there are none."""
+"""Series colours set by the user's style; empty if there are none."""
 
 
 def narrow_rc(width: str) -> dict[str, Any]:
-    """Return settings for figures printed at their original width: text of 7 points in one column, of 8 in two."""
+    """Return settings for figures printed at their original width: 7-point text in one column, 8-point in two."""
     size = {"single": 7.0, "double": 8.0}[width]
     sizes = dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"), size)
     return {
@@ -123,7 +123,7 @@ def read_style(file: str | Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read, or a line of it is no setting.
+        If it cannot be read, or one of its lines is not a setting.
     """
     mpl = matplotlib()
 
@@ -138,7 +138,7 @@ def read_style(file: str | Path) -> dict[str, Any]:
     except OSError as error:
         told = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise InputError(f"--style {file}: found {told}; allowed: {allowed}") from None
-    except ValueError as error:  # not UTF-8, or a value that the setting does not accept
+    except ValueError as error:  # not UTF-8, or an invalid value for the setting
         raise InputError(
             f"--style {file}: found {quote(str(error).strip().splitlines()[0])}; allowed: {allowed}"
         ) from None
@@ -174,16 +174,16 @@ _LOOKS = frozenset(
         "ytick",
     ]
 )
-"""Prefixes of the settings that a style may change: those of a figure's appearance, not windows or folders."""
+"""Prefixes of the settings that a style may change: those that affect a figure's appearance, not windows or folders."""
 
 
 def colours() -> tuple[str, ...]:
-    """Return the series colours of the user's style; none if it sets none."""
+    """Return the series colours set by the user's style; none if it sets none."""
     return _COLOURS.get()
 
 
 INSTALL = "pip install 'ackclock[figures]'"
-"""Command that brings what draws figures."""
+"""Command that installs what is needed to draw figures."""
 
 
 def drawable() -> bool:
@@ -192,7 +192,7 @@ def drawable() -> bool:
 
 
 def needed(what: str) -> None:
-    """Refuse a figure that was asked for, before anything is run for it.
+    """Refuse a requested figure before anything is run for it.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def needed(what: str) -> None:
 def matplotlib() -> ModuleType:
     """Import matplotlib. Within a command, settings in the current folder are ignored.
 
-    It obeys a `matplotlibrc` there before any other: in a stranger's folder this may be a pipe, or name a backend.
+    matplotlib gives a `matplotlibrc` there precedence, and in another user's folder that file may be a pipe, or select a backend.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     token = _COLOURS.set(tuple(cycle.by_key().get("color", ())) if cycle is not None else ())
     try:
         with mpl.rc_context(), warnings.catch_warnings():
-            # characters that the font lacks, as in a user's names, are drawn as boxes
+            # characters missing from the font, as in a user's names, are drawn as boxes
             warnings.filterwarnings("ignore", message=r"Glyph \d+")
             mpl.rcdefaults()
             for name, value in {**RC, **more}.items():
@@ -261,7 +261,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def saved(figure: Any, kind: str) -> bytes:
-    """Return a figure as a file without dates, so that equal numbers give equal files.
+    """Return a figure as a file without dates, so that identical numbers give identical files.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, 
 
 
 def not_reached(ax: Any, cap: float, at: float, *, colour: str = GREY, horizontal: bool = False) -> None:
-    """Draw a time that was not reached before the run ended, as an open arrow from the end of the run and not as a bar.
+    """Draw a time that was not reached before the run ended: an open arrow from the end of the run instead of a bar.
 
     Parameters
     ----------

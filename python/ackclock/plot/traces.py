@@ -10,7 +10,7 @@ import polars as pl
 from ackclock.plot.style import GREY, OKABE_ITO
 
 DENSE = 3000
-"""Number of points above which a line is drawn as pixels, even in PDF and SVG."""
+"""Number of points above which a line is rasterised, even in PDF and SVG."""
 
 
 STATES = {"Disorder": "#f3e9c6", "CWR": "#dcd3ec", "Recovery": "#cfe6f5", "Loss": "#f7d3c1"}
@@ -35,7 +35,7 @@ def windows(acks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float = float("
     acks
         Trace of one connection's sender.
     start_s, stop_s
-        Part of the run.
+        Start and end of the part of the run to use.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def sequence(acks: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 
 def draw_sequence(ax: Any, acks: pl.DataFrame, *, drops: pl.DataFrame | None = None) -> None:
-    """Draw segments sent against time: originals, retransmissions, SACKs, the ACK line, what the network dropped.
+    """Plot segments against time: originals, retransmissions, SACKs, the ACK line, and drops in the network.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Every case of a finite adversary: the outcome of a run for any combination of lost, marked or late packets among the
 first ones.
 
-A search finds bad cases, and a mean over seeds says "about". If the adversary is finite, the engine enumerates every case, so that a
-sentence about all of them is proven, or refuted by its smallest counterexample.
+A search finds bad cases, and a mean over seeds says "about". If the adversary is finite, the engine enumerates every
+case, so that a statement about all of them is either proven or refuted by its smallest counterexample.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adversaries as data: the packets that an adversary decides on, their fate, and the permitted answers."""
+"""Adversaries as data: the packets that an adversary decides on, what happens to them, and the permitted answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import InputError, quote
 from ackclock.units import DURATION, parse
 
 MOST = 128
-"""Largest number of questions, one for each packet that the adversary decides on."""
+"""Maximum number of questions, one for each packet that the adversary decides on."""
 
 ADVERSARIES = {
     "losses": ("originals", "lost", "losses among the first {first} first transmissions of data"),
@@ -24,12 +24,12 @@ ADVERSARIES = {
     "marks": ("originals", "marked", "ECN marks among the first {first} first transmissions of data"),
     "start": ("originals", "lost", "the second flow starts at each of {first} ticks of {tick}"),
 }
-"""Name -> packets that are decided on, fate, and description."""
+"""Name -> packets that are decided on, what happens to them, and description."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adversary:
-    """Questions that are enumerated; the answer "yes" means that the packet meets its fate.
+    """Questions that are enumerated; the answer "yes" means that the packet is lost, marked or delayed.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Adversary:
     first
         Number of questions, positions of a burst, or ticks.
     most
-        Largest number of answers "yes"; None: as many as there are questions.
+        Maximum number of "yes" answers; None: as many as there are questions.
     length
         Number of packets in a burst.
     late
@@ -79,7 +79,7 @@ class Adversary:
 
     @property
     def is_limited(self) -> bool:
-        """Whether cases are left out because the number of answers "yes" is limited."""
+        """Whether cases are omitted because the number of "yes" answers is limited."""
         return self.length is None and self.most is not None and self.most < self.first and self.name != "late"
 
     @property
@@ -91,7 +91,7 @@ class Adversary:
 
     @property
     def words(self) -> str:
-        """Behaviour of the adversary, in words."""
+        """Description of what the adversary does."""
         text = ADVERSARIES[self.name][2].format(first=self.first, length=self.length, late=self.late, tick=self.late)
         return text if self.most is None else f"{text}, {self.most} at most"
 

@@ -1,4 +1,4 @@
-"""The cases of a target, one row each, in order; and the hash tree over them."""
+"""The cases of a target, one row each, in order, and the hash tree over them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = {
     "retransmissions": "u1",
     "queue_lost": "u1",
 }
-"""Columns of a row: answers (bit k answers question k), number of questions asked, time to completion (-1: none),
+"""Columns of a row: answers (bit k answers question k), number of questions asked, completion time (-1: not completed),
 counts (255 means 255 or more), and whether a queue dropped packets.
 """
 
@@ -35,14 +35,14 @@ Cut = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Rows of cases, and what was left out.
+    """Rows of cases, and the omitted ones.
 
     Parameters
     ----------
     columns
         Columns by the names of `FIELDS`.
     cuts
-        Cases left out, by question.
+        Omitted cases, by question.
     """
 
     columns: Mapping[str, Any]
@@ -72,7 +72,7 @@ class Cases:
 
     @cached_property
     def yes(self) -> Any:
-        """Number of answers "yes" in each case."""
+        """Number of "yes" answers in each case."""
         return np.bitwise_count(self["answers"]).astype("u1") + np.bitwise_count(self["answers_above"]).astype("u1")
 
     def answers(self, at: int) -> int:
@@ -134,13 +134,13 @@ def merged(parts: Sequence[Sequence[Sequence[int]]]) -> tuple[Cut, ...]:
 
 
 def pattern(answers: int, asked: int) -> str:
-    """Return the answers as a row of digits, the first question first."""
+    """Return the answers as a string of digits, the first question first."""
     return "".join("1" if answers >> k & 1 else "0" for k in range(asked))
 
 
 def whole(cases: Cases, first: int, *, burst: int | None) -> bool:
-    """Return whether the cases are complete: none is a prefix of another, and their shares, with those of the omitted
-    cases, add up to one.
+    """Return whether the cases are complete: none is a prefix of another, and their probabilities under fair coin
+    answers, including omitted cases, add up to one.
     """
     if burst is not None:
         return len(cases) == len({(cases.answers(i)) for i in range(len(cases))}) and len(cases) <= first + 1

@@ -27,7 +27,7 @@ from ackclock.scenario import Scenario
 SCHEMA = "ackclock.proof/1"
 FILE = "proof.json"
 DRAWN = 200
-"""Default number of cases that a check runs again."""
+"""Default number of cases that a check reruns."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,7 +39,7 @@ class Certificate:
     proof
         All cases.
     chances
-        Losses for which an expectation is given.
+        Loss models for which an expectation is given.
     """
 
     proof: Proof
@@ -114,7 +114,7 @@ class Checked:
     seed
         Seed of the draw.
     faults
-        Faults, a line each; none: everything holds.
+        Faults, one line each; empty if everything holds.
     """
 
     cases: int
@@ -124,7 +124,7 @@ class Checked:
 
     @property
     def words(self) -> str:
-        """The result as a sentence."""
+        """The result in a sentence."""
         if self.faults:
             return f"refused: {self.faults[0]}" + (
                 f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
@@ -163,9 +163,9 @@ def check(
     folder
         Folder of the certificate.
     every
-        Whether to run all cases again.
+        Whether to rerun all cases.
     drawn
-        Number of cases to run again.
+        Number of cases to rerun.
     seed
         Seed of the draw; None: unpredictable.
     jobs, progress, stopped

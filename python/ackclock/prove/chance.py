@@ -1,6 +1,6 @@
-"""From all cases to an expectation: the exact probability of each case under random loss, without seeds. Omitted cases
-have a probability as well, so the expectation has bounds: an omitted case takes at least the time until it was cut off,
-and at most the rest of the run.
+"""Expectations over all cases: the exact probability of each case under random loss, without seeds. Omitted cases
+have a probability as well, so the expectation has bounds: an omitted case takes at least until it was cut off, and at
+most the rest of the run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Bernoulli:
         return self.p ** cases.yes.astype(float) * (1 - self.p) ** (cases["asked"] - cases.yes.astype(float))
 
     def cut(self, question: int, yes: int) -> float:
-        """Return the probability of a case that was left out at this question, with its own "yes" included."""
+        """Return the probability of a case that was omitted at this question, including its own "yes"."""
         return float(self.p**yes * (1 - self.p) ** (question + 1 - yes))
 
 
@@ -89,11 +89,11 @@ class Expectation:
     chance
         Losses, in words.
     probability_left_out
-        Probability of the cases that were left out.
+        Probability of the omitted cases.
     low_s, high_s
-        Bounds of the mean; equal if nothing was left out.
+        Bounds of the mean; equal if nothing was omitted.
     quantiles
-        Share, and bounds of that quantile; None: beyond the enumerated cases.
+        Level and bounds of each quantile; None: beyond the enumerated cases.
     """
 
     chance: str
@@ -108,7 +108,7 @@ class Expectation:
 
 
 def expectation(cases: Cases, chance: Chance, adversary: Adversary, rest_s: float) -> Expectation:
-    """Return the exact mean and quantiles for randomly lost packets.
+    """Return the exact mean and quantiles under random packet loss.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ NOUN = {"marks": "marks", "late": "late packets", "start": "ticks"}
 
 
 def draw(proof: Proof, place: Path) -> Path:
-    """Draw median, quartiles and extremes by number of losses, and the share of all cases below each time.
+    """Draw median, quartiles and extremes by number of losses, and the fraction of all cases below each time.
 
     Parameters
     ----------

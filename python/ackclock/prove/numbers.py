@@ -64,7 +64,7 @@ class Summary:
     by_yes: tuple[Group, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values. Answers are text, because they may have 128 bits."""
+        """Return plain values. Answers are text, because they can be 128 bits long."""
         values = asdict(self)
         values.update(median=str(self.median), worst=str(self.worst), asked=list(self.asked))
         values["by_yes"] = [asdict(group) for group in self.by_yes]
@@ -112,12 +112,12 @@ def summary(cases: Cases) -> Summary:
 
 
 def times(cases: Cases) -> Any:
-    """Return the times to completion, ns; `UNFINISHED` for cases that do not complete."""
+    """Return the completion times, ns; `UNFINISHED` for cases that do not complete."""
     return np.where(cases["took_ns"] < 0, UNFINISHED, cases["took_ns"])
 
 
 def simplest(cases: Cases, among: Any) -> int:
-    """Return the index of the case with the fewest answers "yes" among these, and of several the first."""
+    """Return the index of the case with the fewest "yes" answers among these; of several, the first."""
     places = np.flatnonzero(among)
     return int(places[np.argmin(cases.yes[places])])
 
@@ -135,7 +135,7 @@ class Comparison:
     faster, equal, slower
         Number of cases in which the first target is faster, equal or slower.
     most_faster_s, most_slower_s
-        Largest differences, s; 0 if there is none, infinite if the other target does not complete.
+        Maximum differences, s; 0 if there are none, infinite if the other target does not complete.
     smallest_faster, smallest_slower
         Answers of the simplest such case; None if there is none.
     mean_difference_s

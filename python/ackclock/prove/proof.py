@@ -1,5 +1,5 @@
-"""The enumeration: one target after the other, in batches of tasks. Each batch is written to its own file at once, so
-that a killed proof can continue: files in `cases/` are kept, and only missing batches are computed.
+"""The enumeration: one target after the other, in batches of tasks. Each batch is written to its own file as soon as it
+is complete, so that a killed proof can continue: files in `cases/` are kept, and only missing batches are computed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ackclock.scenario import Scenario
 from ackclock.sweep.task import engine_identity
 
 SPLIT = 10
-"""Number of questions that are answered before tasks are split off."""
+"""Number of questions answered before tasks are split off."""
 
 BATCHES = (4, 64)
-"""Minimum and maximum number of batches of a target. Each batch walks through the top of the tree again."""
+"""Minimum and maximum number of batches per target. Each batch walks through the top of the tree again."""
 
 MOST_CASES = 2**27
-"""Largest number of cases, if it can be computed beforehand. A row has 27 bytes."""
+"""Maximum number of cases, if it can be computed beforehand. A row takes 27 bytes."""
 
 PART = "cases"
 """Folder of the batches."""
@@ -38,7 +38,7 @@ PLAN = "plan.json"
 """File with the plan of the cases. A folder with another plan is refused."""
 
 OUTSIDE = "variables outside of its connections"
-"""Part of the message about a C module with state outside of its connections."""
+"""Part of the message about a C module with state outside its connections."""
 
 Progress = Callable[[str, float], None]
 
@@ -50,7 +50,7 @@ class Target:
     Parameters
     ----------
     name
-        Name for readers.
+        Name shown to readers.
     scenario
         Scenario to run, whose bottleneck has the adversary's losses.
     """
@@ -107,13 +107,13 @@ def prove(
     seed
         Seed of controllers that draw random numbers.
     folder
-        Folder to which batches are written as they are made, and from which existing ones are read; None: none.
+        Folder to which finished batches are written, and from which existing ones are read; None: no folder.
     jobs
         Number of threads.
     progress
-        Function called with a line of text and the share that is done.
+        Function called with a line of text and the fraction completed.
     stopped
-        Function called between batches that returns whether to stop, with `KeyboardInterrupt`.
+        Function called between batches; if it returns true, `KeyboardInterrupt` is raised.
     """
     names = [target.name for target in targets]
     if not targets or len(set(names)) < len(names):
@@ -233,10 +233,10 @@ def _target(
         if kept is None:
             raw = tried(wanted, why)
             if why is None:
-                why, _ = asked()  # copying may fail in a single case, after which other copies cannot be trusted either
+                why, _ = asked()  # copying can fail in one case, and then no copy can be trusted
                 raw = raw if why is None else made(wanted, why)
             if raw is None:
-                raw = made(wanted, why)  # run again to get the error message
+                raw = made(wanted, why)  # rerun to get the error message
             kept = Cases.of_engine(raw), list(raw["digests"])
             if place is not None:
                 _write(place, start, *kept)
@@ -251,7 +251,7 @@ def _target(
 def _starts(
     target: Target, adversary: Adversary, seed: int, tell: Progress, stopped: Callable[[], bool]
 ) -> tuple[Cases, tuple[str, ...], str | None]:
-    """Run each start of the second flow. The answers of such a case are the number of the tick."""
+    """Run every start time of the second flow. The answers of such a case are the tick number."""
     import numpy as np
 
     if target.scenario.flow_count < 2:

@@ -1,4 +1,4 @@
-"""Cases in the real kernel, with the losses of a case as a script, segment by segment."""
+"""Cases in the real kernel, with a case's losses as a script, segment by segment."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DRAWN = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """A case in the simulator and in the kernel.
+    """Comparison of a case in the simulator and in the kernel.
 
     Parameters
     ----------
     target, case
-        Target, and case as a row of digits.
+        Target, and case as a string of digits.
     what
         "worst", "median" or "drawn".
     equal
-        Whether all events are equal, segment by segment, to the end of the transfer.
+        Whether all events are identical, segment by segment, to the end of the transfer.
     first_difference
         First difference; empty if there is none.
     simulator_s, kernel_s
@@ -48,7 +48,7 @@ class Replayed:
 
 
 def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario:
-    """Return the scenario of a case with its losses as a script; it can be run as it is.
+    """Return the scenario of a case with its losses as a script, ready to be run.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario
 
 
 def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]:
-    """Return the worst case, the median, and this many drawn ones, each with a name and its answers."""
+    """Return the worst case, the median, and this many randomly drawn ones, each with a name and its answers."""
     import numpy as np
 
     found = summary(cases)

@@ -1,4 +1,4 @@
-"""Results of all cases as sentences."""
+"""Results over all cases, as sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.prove.proof import Proof
 
 
 def sentences(proof: Proof) -> list[str]:
-    """Return sentences about each target and each pair of targets."""
+    """Return sentences about each target and about each pair of targets."""
     made = [
         _of_target(target.name, cases, proof.adversary)
         for target, cases in zip(proof.targets, proof.cases, strict=True)

@@ -1,4 +1,4 @@
-"""Writes a page as one HTML file without further files: figures and scripts are included."""
+"""Writes a page as one self-contained HTML file: figures and scripts are included."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 Drawn = Mapping[str, bytes]
-"""SVG of figures that are drawn already, by name."""
+"""SVG of figures that have already been drawn, by name."""
 
 
 def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str = "") -> Path:
@@ -33,7 +33,7 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str
     path
         The file.
     drawn
-        Figures that need not be drawn again.
+        Figures that do not need to be drawn again.
     what
         Option and name, for messages; "": the name.
 
@@ -48,7 +48,7 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str
 
 
 def render(page: Page, *, drawn: Drawn | None = None) -> str:
-    """Return the HTML text; arguments as for `write`."""
+    """Return the HTML text; the arguments are those of `write`."""
     from markupsafe import Markup
 
     live = any(isinstance(b, Live) for s in page.sections for b in s.blocks)

@@ -1,4 +1,4 @@
-"""The part of a run's report about the causes that limited each flow."""
+"""The part of a run's report that shows what limited each flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = 20
 
 
 def limits_section(run: Run, names: Sequence[str]) -> list[Section]:
-    """Return bands over time and a table of shares; nothing if the run has no limits recorded."""
+    """Return bands over time and a table of time fractions; nothing if the run has no limits recorded."""
     rows = [(row, held(row)) for row in run.rows("flows")]
     told = [(row, found) for row, found in rows if found is not None]
     if not told:

@@ -1,7 +1,7 @@
 """Packs text into a page: compressed, in characters that have no meaning in HTML, and unpacked by the reader's
 browser.
 
-The library that draws the interactive figures has 1.2 MB, and 0.5 MB when packed. Base 85 adds a quarter to the size,
+The library that draws the interactive figures is 1.2 MB, or 0.5 MB when packed. Base 85 adds a quarter to the size,
 base 64 a third.
 """
 
@@ -12,7 +12,7 @@ import zlib
 from functools import cache
 
 _SAFE = str.maketrans("<&", ",'")
-"""Alphabet of RFC 1924 without the two characters that have a meaning in HTML."""
+"""RFC 1924 alphabet without the two characters that have a meaning in HTML."""
 
 SCRIPT = """
 const inflate = (from) => {
@@ -96,8 +96,8 @@ const unpack = (id) => {
   return new TextDecoder().decode(inflate(bytes.subarray(0, whole * 4 - (whole * 5 - text.length))));
 };
 """
-"""Definition of `unpack(id)`: the text of the element with this id, returned synchronously (RFC 1951). The browser's
-own DecompressionStream answers later, so a page printed right after loading would have no figures.
+"""Definition of `unpack(id)`, which returns the text of the element with this id synchronously (RFC 1951). The
+browser's own DecompressionStream answers later, so a page printed right after loading would have no figures.
 """
 
 
@@ -112,7 +112,7 @@ def pack(text: str) -> str:
     Returns
     -------
     str
-        Letters of ASCII, none of them `<` or `&`.
+        ASCII characters, none of them `<` or `&`.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def pack(text: str) -> str:
 
 
 def unpack(packed: str) -> str:
-    """Return the text from its packed form, as the browser unpacks it."""
+    """Unpack a text, as the browser does."""
     back = packed.translate(str.maketrans(",'", "<&"))
     return zlib.decompress(base64.b85decode(back)).decode()
 
@@ -136,7 +136,7 @@ VERSION = "4.1.1"
 """Version of that library."""
 
 KINDS = frozenset(["scatter", "bar", "pie"])
-"""Kinds of series that the library draws: its edition "basic" has no others."""
+"""Kinds of series that the library draws; its "basic" edition has no others."""
 
 
 def _ours(name: str) -> str:

@@ -1,6 +1,4 @@
-"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. It has no knowledge of
-studies.
-"""
+"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. It is independent of studies."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ class HalfRow:
     Parameters
     ----------
     name
-        "direction" or "magnitude"; of a cause, the sentence "because ...".
+        "direction" or "magnitude"; for a cause, the sentence "because ...".
     verdict, symbol
         Verdict of the evidence, as a word and as a sign.
     recorded
@@ -62,7 +60,7 @@ class HalfRow:
     decisive
         Index of the evidence that decides the verdict.
     intervention
-        For a cause: the difference of the arm without it.
+        For a cause: how the arm without it differs.
     """
 
     name: str
@@ -79,7 +77,7 @@ class HalfRow:
 
     @property
     def cause(self) -> bool:
-        """Whether the half is a cause of the claim instead of its direction or magnitude."""
+        """Whether the half is a cause of the claim rather than its direction or magnitude."""
         return self.name not in ("direction", "magnitude")
 
     @property
@@ -110,7 +108,7 @@ class ClaimRow:
     Parameters
     ----------
     id, place
-        Name of the claim in the study, and its place in the publication.
+        Claim name in the study, and its position in the publication.
     statement
         The claim in words.
     reason
@@ -142,7 +140,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prose:
-    """A paragraph of marked-up text that ackclock wrote; never text of a user.
+    """A paragraph of marked-up text written by ackclock, never by a user.
 
     Parameters
     ----------
@@ -164,13 +162,13 @@ def items(texts: Sequence[str]) -> Prose:
 
 
 LONG = 40
-"""Number of rows from which a table is shown folded."""
+"""Number of rows above which a table is shown folded."""
 
 SHORT = 8
 """Maximum number of rows of a table that may represent a section without a figure."""
 
 MANY = 20
-"""Number of claims above which a page can be read in ten minutes only if parts are folded."""
+"""Number of claims above which parts of the page are folded, to keep it readable in ten minutes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -227,12 +225,12 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A figure that the reader's browser draws, with zoom and hover. Figures with a common time axis move together.
+    """A figure drawn by the reader's browser, with zoom and hover. Figures that share a time axis move together.
 
     Parameters
     ----------
     name, title, caption
-        As of a figure.
+        As for a figure.
     figure
         Returns the plotly figure (`data`, `layout`).
     """
@@ -271,8 +269,8 @@ class Section:
 
     @property
     def shown(self) -> int:
-        """Number of unfolded blocks in a page with one picture per section: those up to the first figure; without a
-        figure the first block, if it is short.
+        """Number of unfolded blocks in a page with one picture per section: those up to the first figure or, without a
+        figure, the first block if it is short.
         """
         figures = [i for i, block in enumerate(self.blocks) if isinstance(block, Figure)]
         if figures:
@@ -296,7 +294,7 @@ class Page:
     findings
         Main findings, one sentence each.
     distrust
-        What a reader should not rely on, as short sentences.
+        What should not be relied on, as short sentences.
     terms
         Codes and words of the page, with explanations.
     publications

@@ -1,6 +1,6 @@
 """The report of one run: the results of each flow, everything over time, each recovery.
 
-Length: all sections of the page in their order, with their sentences.
+Length: all sections of the page in order, with their sentences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHOWN = 100
 """Maximum number of flows and links in a table."""
 
 TOLD = 6
-"""Maximum number of flows with a sentence each."""
+"""Maximum number of flows that are described in a sentence each."""
 
 EPISODES = 60
 """Maximum number of recoveries in the table."""
@@ -47,13 +47,17 @@ STEPS = 1200
 """Number of samples over the run, unless the scenario sets an interval."""
 
 ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "end of run"}
-"""Reason for the end of a recovery in table `recoveries` -> words on the page."""
+"""Reason for the end of a recovery in table `recoveries` -> wording on the page."""
+
+IN_THE_SIMULATOR = "Recording does not change a run: with and without this report it has the same digest."
+ON_THE_KERNEL = "Recording does not change the packets of a run. Its digest covers what was recorded, so a run without this report has another one."
+"""Sentence about what the report's records change."""
 
 TRACE_BYTES = 2**29
-"""Memory above which a trace is not recorded for the report, bytes."""
+"""Memory use above which no trace is recorded for the report, bytes."""
 
 
-def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
+def watched(scenario: Scenario, *, trace: bool = True, drops: bool = True) -> Scenario:
     """Return a scenario that records the data of its report; recording does not change the run.
 
     Parameters
@@ -62,11 +66,14 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
         Scenario to record; its own records are kept.
     trace
         Whether to record ACKs as well.
+    drops
+        Whether to record dropped packets as well, which the kernel's queueing disciplines cannot.
 
     Returns
     -------
     Scenario
-        With samples, goodput, queues, limits and drops, and the trace of three flows, or of the first, where memory allows.
+        Scenario with samples, goodput, queues, limits and drops, and with the trace of three flows, or of the first,
+        where memory allows.
     """
     from ackclock import _engine
 
@@ -83,7 +90,8 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     ):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
-    scenario = scenario.set("record.drops", True)
+    if drops:
+        scenario = scenario.set("record.drops", True)
     if not trace or record.trace != "none":
         return scenario
     flows = sum(group.count for group in scenario.flows)
@@ -136,10 +144,14 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
             "seed": str(run.seed),
             "digest": run.digest,
             "engine": run.engine,
-            **{key: str(value) for key, value in run.provenance.items() if key in ("build", "backend", "kernel")},
+            **{
+                key: str(value)
+                for key, value in run.provenance.items()
+                if key in ("build", "backend", "kernel", "network")
+            },
         },
         command=command or "ackclock run SCENARIO --report FILE",
-        beside="Recording does not change a run: with and without this report it has the same digest.",
+        beside=ON_THE_KERNEL if run.provenance.get("backend") == "linux" else IN_THE_SIMULATOR,
     )
 
 
@@ -293,7 +305,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _beside(beside: Sequence[Measured]) -> list[Section]:
-    """Return the section on external measurements, in numbers."""
+    """Return the section with the numbers from external measurements."""
     rows: list[tuple[TableCell | str, ...]] = []
     for other in beside:
         for flow, name in enumerate(other.flows):
@@ -302,7 +314,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
             means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
             srtt_s, window, again = means
             got = goodput.mean()
-            if other.run is not None:  # our own runs have exact values, not only samples
+            if other.run is not None:  # runs of ackclock have exact values, not only samples
                 row = other.run.rows("flows")[flow]
                 got, again = row["goodput_bps"], row["retransmissions"]
             rows.append(
@@ -355,7 +367,7 @@ def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
 
 
 def _timed(figure: dict[str, Any], end: float | None = None) -> dict[str, Any]:
-    """Link a figure with the other time figures; all end at the last time that has data."""
+    """Link a figure to the other time figures; all end at the last time with data."""
     figure["layout"]["meta"] = {"axis": "time"}
     if end is not None:
         figure["layout"]["xaxis"]["range"] = [0, end]

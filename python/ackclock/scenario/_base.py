@@ -1,4 +1,4 @@
-"""Tables of a scenario as Python values: views of the keys that were written, with defaults for all others."""
+"""Scenario tables as Python values: views of the keys that were given, with defaults for all others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock.own import described
 from ackclock.scenario import _mahimahi
 
 _DEEPEST = 20
-"""Maximum depth of nested tables: deeper than any scenario needs. A Python value may contain itself."""
+"""Maximum depth of nested tables: deeper than any scenario needs. A Python value might contain itself."""
 
 
 @cache
@@ -22,7 +22,7 @@ def schema() -> dict[str, Any]:
 
 
 def table_keys(kind: str) -> dict[str, dict[str, Any]]:
-    """Return the keys of a table that belongs to no family, by name."""
+    """Return the keys of a table outside families, by name."""
     entry = next((entry for entry in schema()["tables"] if entry["kind"] == kind), None)
     if entry is None:
         raise UnavailableError(OLDER.format(kind))
@@ -42,12 +42,12 @@ class Files:
 
     @staticmethod
     def controller(name: str, options: Mapping[str, Any]) -> str:
-        """Return the name of a file's class in the engine's form."""
+        """Return the engine's name for a class in a file."""
         return described(name, options).key
 
 
 class Table:
-    """A table of a scenario; values are kept as written.
+    """A scenario table; values are kept as written.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ made: dict[tuple[str | None, str], type[Table]] = {}
 
 
 def seen(value: Any, takes: Mapping[str, Any]) -> Any:
-    """Return a value in the form of attributes: tables as their classes, lists as tuples."""
+    """Return a value as attributes have it: tables as instances of their classes, lists as tuples."""
     if isinstance(value, dict):
         match takes["takes"]:
             case "one of":
@@ -159,7 +159,7 @@ def seen(value: Any, takes: Mapping[str, Any]) -> Any:
 
 
 def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of plain values that may be changed."""
+    """Return a mutable copy of plain values."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -189,7 +189,7 @@ def refused(wrong: Iterable[tuple[str, str, str]]) -> None:
 
 
 def _located(key: str, found: str) -> str:
-    """Return the place at which an unknown key would be allowed, else the place where it was given."""
+    """Return the path at which an unknown key would be allowed, or else the path where it was given."""
     if found != "an unknown key":
         return found
     here, _, name = key.rpartition(".")
@@ -206,7 +206,7 @@ def _located(key: str, found: str) -> str:
 
 @cache
 def _places() -> list[str]:
-    """Return paths of keys outside families, the shortest first."""
+    """Return the paths of a key outside families, shortest first."""
     found: list[str] = []
 
     def walk(kind: str, prefix: str, deep: int) -> None:
@@ -223,7 +223,7 @@ def _places() -> list[str]:
 
 
 def _no_characters(value: Any, deep: int = 0) -> str | None:
-    """Return a text within the value that cannot be encoded: a lone half of a surrogate pair is no character."""
+    """Return a text within the value that cannot be encoded, because a lone surrogate is not a character."""
     if isinstance(value, str):
         try:
             value.encode()

@@ -1,5 +1,5 @@
-"""Checks whether a scenario's result depends on how its hosts send, that is, whether a buffer holds only a few bursts
-of a modern host.
+"""Checks whether a scenario's result depends on how its hosts send, that is, whether a buffer holds only a few of a
+modern host's bursts.
 
 The default host sends each segment as a separate packet, when its ACK arrives or its pacing timer expires. Linux
 hands packets of up to 64 KiB to the card, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ENOUGH", "burst_bytes", "hangs_on_bursts"]
 
 MOST_BYTES = 65_536
-"""Maximum size of a packet with several segments, bytes."""
+"""Maximum size of a multi-segment packet, bytes."""
 PER_SECOND = 1024
 """Divisor of the pacing rate: a packet holds the bytes sent at that rate in this fraction of a second (Linux shifts
 the rate by `sk_pacing_shift`, 10).
@@ -26,21 +26,21 @@ the rate by `sk_pacing_shift`, 10).
 SEGMENT = 1514
 """Size of a full packet in the queue, bytes."""
 LEAST_SEGMENTS = 2
-"""Minimum number of segments per packet. At rates at which no packet has more, both kinds of hosts send alike."""
+"""Minimum number of segments per packet. At rates where no packet has more, both kinds of hosts send alike."""
 DATAGRAMS = ("constant-rate", "on-off", "voice")
 """Workloads over UDP."""
 ENOUGH = 4
-"""Number of bursts that a buffer must hold."""
+"""Minimum number of bursts that a buffer must hold."""
 
 
 def burst_bytes(rate_bps: float) -> float:
-    """Return the size of a packet that Linux passes to its card at this rate, bytes."""
+    """Return the size of the packets that Linux passes to its card at this rate, bytes."""
     return min(MOST_BYTES, rate_bps / 8 / PER_SECOND)
 
 
 def hangs_on_bursts(scenario: Scenario) -> str | None:
-    """Return one line if the bottleneck's buffer holds less than `ENOUGH` bursts and the scenario leaves the hosts at
-    their default; else None. Graphs have no single bottleneck link, so they get no line.
+    """Return a one-line warning if the bottleneck's buffer holds fewer than `ENOUGH` bursts and the scenario leaves the
+    hosts at their default; else None. Graphs have no single bottleneck link, so they get no warning.
     """
     told: dict[str, Any] = json.loads(scenario.to_engine_json())
     link = told["network"].get("bottleneck")

@@ -1,4 +1,4 @@
-"""Changes values by dotted path, the form used by the command line and by sweeps."""
+"""Changes values by dotted path, as used on the command line and in sweeps."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _position(entries: list[Any], part: str, place: str) -> int:
 
 
 def mutable(value: Any) -> Any:
-    """Return a copy of tables and lists that may be changed."""
+    """Return a mutable copy of tables and lists."""
     if isinstance(value, Mapping):
         return {str(k): mutable(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -45,12 +45,12 @@ def read(path: str) -> Opportunities:
     Parameters
     ----------
     path
-        Lines of whole milliseconds that never decrease; the last one is the period.
+        File of non-decreasing whole milliseconds, one per line; the last one is the period.
 
     Raises
     ------
     ScenarioError
-        If the file cannot be read or is no trace: file, line, what was found, what is allowed.
+        If the file cannot be read or is not a trace: file, line, what was found, what is allowed.
     """
     allowed = f"a readable file of at most {LARGEST_FILE // 2**20} MiB"
     try:

@@ -1,4 +1,4 @@
-"""Properties of flow groups and networks besides their keys."""
+"""Properties that flow groups and networks have in addition to their keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackclock.own import OwnClass, described, named, short
 from ackclock.scenario._base import Files, Table, schema
 
 OWN = "custom:"
-"""Prefix of names of user-defined controllers."""
+"""Name prefix of user-defined controllers."""
 
 
 MTU = 1500
@@ -60,7 +60,7 @@ class NetworkBase(Table):
         return self._facts(path)[0]
 
     def bottleneck_bps(self, path: str | None = None) -> int | None:
-        """Return the rate of the bottleneck: the link of that name, or the slowest link of a graph's path; None if
+        """Return the rate of the bottleneck: the link with that name, or the slowest link of a graph's path; None if
         all are infinite.
         """
         return self._facts(path)[1]

@@ -14,7 +14,7 @@ ABOUT = (
     "65000 bytes), and rules that involve several keys."
 )
 EXAMPLES = {65_535: "14 bytes"}
-"""Upper bound of a size -> example that replaces the usual one; a framing has 16 bits."""
+"""Upper bound of a size -> example that replaces the usual one. A framing is a 16-bit number."""
 OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c|\.rs)$"
 """Regular expression (ECMA 262) for a class in a file, or for a C or Rust file."""
 

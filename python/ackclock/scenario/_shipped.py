@@ -1,4 +1,4 @@
-"""Scenarios of the package by name."""
+"""The package's scenarios by name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def find(path: str | Path, allowed: str) -> Path:
-    """Return the file of this name, or the package's scenario of this name.
+    """Return the file with this name, or the package's scenario.
 
-    A folder of this name, such as `run first --out first` creates, does not hide the package's scenario.
+    A folder with this name, as created by `run first --out first`, does not hide the package's scenario.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def find(path: str | Path, allowed: str) -> Path:
         If a bare name, without folder or ending, is neither.
     """
     name = str(path)
-    if not re.fullmatch(r"[\w-]+", name) or os.path.isfile(path):  # no error is raised here for a name that is too long
+    if not re.fullmatch(r"[\w-]+", name) or os.path.isfile(path):  # raises no error for a name that is too long
         return Path(path)
     if os.path.exists(FOLDER / f"{name}.toml"):
         return FOLDER / f"{name}.toml"

@@ -21,7 +21,7 @@ NAMES = {
 """Classes whose name differs from their kind."""
 
 BASES: Mapping[str, type[Table]] = {"flows": FlowsBase, "network": NetworkBase}
-"""Tables with properties besides their keys."""
+"""Tables that have properties in addition to their keys."""
 
 
 def family(name: str) -> tuple[type[Table], ...]:
@@ -38,7 +38,7 @@ def family(name: str) -> tuple[type[Table], ...]:
 
 
 def single(kind: str) -> type[Table]:
-    """Return the class of a table that belongs to no family."""
+    """Return the class of a table outside families."""
     entry = next((entry for entry in schema()["tables"] if entry["kind"] == kind), None)
     if entry is None:
         raise UnavailableError(OLDER.format(kind))

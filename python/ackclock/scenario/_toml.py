@@ -34,7 +34,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Return TOML in which tables of depth one and lists of tables are sections, and anything deeper is inline.
+    """Return TOML in which first-level tables and lists of tables are sections, and anything deeper is inline.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def _key(key: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Return quoted text with unprintable characters escaped, so that a terminal that shows the file is not
-    affected.
+    r"""Return quoted text with unprintable characters escaped, so that they cannot affect a terminal that shows the
+    file.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A complete scenario: reading, changing and compiling it."""
+"""A complete scenario: reading, modifying and compiling it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ SET = "--set"
 """Source named in errors about a changed key, instead of a file."""
 
 MOST_MEASURED = 100
-"""Maximum number of flows whose performance a sweep measures by default."""
+"""Maximum number of flows up to which a sweep records their performance by default."""
 
 
 class Scenario(Table):
-    """A network, its hosts and flows, and the data to record: a value equivalent to a TOML file.
+    """A network, its hosts and flows, and the data to record, equivalent to a TOML file.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Scenario(Table):
         return self.compiled.flow_count()
 
     def own(self) -> tuple[OwnClass, ...]:
-        """User-defined classes that control its flows, without duplicates."""
+        """User-defined classes that control the scenario's flows, without duplicates."""
         found = (group.own for group in self.flows)
         return tuple(dict.fromkeys(one for one in found if one is not None))
 
@@ -197,7 +197,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
         A TOML file of at most 1 MiB, or, if there is no such file, the name of a scenario shipped with ackclock, such
         as "first". `ackclock list` names them.
     own_code
-        Whether controllers may be named by a file of Python, which a run would execute.
+        Whether controllers may be given as Python files, which a run would execute.
     changes
         Dotted path -> value, as for `Scenario.set_all`, applied before the file is checked: the file may lack some of
         these keys. An error in one of them names `--set` instead of the file.
@@ -220,7 +220,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
             raise ScenarioError(source=source, found=f"{status.st_size} bytes", allowed=allowed)
         if status.st_size == 0:  # files in /proc also have size 0, and some would block a reader forever
             raise ScenarioError(source=source, found="an empty file", allowed=allowed, place=START)
-        # Editors on Windows start UTF-8 files with a byte order mark.
+        # Windows editors start UTF-8 files with a byte order mark.
         reads(path)
         text = Path(path).read_bytes().decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -262,7 +262,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
 
 
 def _within(key: str, changed: str) -> bool:
-    """Return whether a key is one of the changed keys or lies below one."""
+    """Return whether a key is one of the changed keys or below one."""
     return key == changed or key.startswith(f"{changed}.")
 
 

@@ -1,4 +1,4 @@
-"""Code blocks of packet scripts: the `%{ ... }%` parts, evaluated over their syntax tree and never executed.
+"""Evaluates the code blocks of packet scripts (the `%{ ... }%` parts) on their syntax tree; nothing is executed.
 
 Scripts may come from untrusted sources, so blocks are limited to a subset of Python: `assert`, `print`, assignments,
 arithmetic, comparisons, `and`/`or`/`not`, tuples of plain values, `%` on strings. Without loops, and with bounded
@@ -20,7 +20,7 @@ __all__ = ["CONSTANTS", "Block", "Outcome", "check", "evaluate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """One code block at the time of its execution.
+    """One code block, with the state at the time of its evaluation.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -> Outcome:
-    """Check that all blocks use only the language, without evaluating them.
+    """Check that all blocks use only the allowed language, without evaluating them.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Compared:
     @property
     def agreement(self) -> Agreement:
         """Agreement of verdicts, packets and printed text: "same" or "differs". If the script says that the kernel
-        differs, "known" if it does and "stale" if it does not.
+        differs, "known" if it does differ and "stale" if it does not.
         """
         same = self.difference is None
         if self.reason is None:
@@ -53,7 +53,7 @@ class Compared:
             said = [f"{verdict}{f' at line {line}' if line else ''}" for verdict, line in verdicts]
             return f"{said[0]}, kernel {said[1]}"
         if self.sim.verdict == "unsupported":
-            return None  # each backend stops at the point where it detects that
+            return None  # each backend stops where it detects that
         if (packets := different_packet(self.sim.trace, self.linux.trace)) is not None:
             return packets
         for mine, its in zip(self.sim.printed, self.linux.printed, strict=False):
@@ -90,7 +90,7 @@ def play_each(
     Yields
     ------
     Played, Compared or InputError
-        In the order of the files; an error for a file that is no script.
+        In file order; an error for a file that is not a script.
     """
     if backend == "sim":
         yield from (_one(path, "sim", None, options) for path in paths)

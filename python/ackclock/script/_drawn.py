@@ -1,9 +1,9 @@
-"""Packet scripts drawn at random: a stream of ACKs and SACKs drawn from a seed, without expectations. There are two
+"""Randomly drawn packet scripts: a stream of ACKs and SACKs from a seed, without expectations. There are two
 kinds. "receiver": some data packets are lost, some arrive late, and a receiver that follows RFC 2018 and RFC 2883
 acknowledges the others; some of its ACKs are lost. Its ACKs depend on the data sent so far, which is taken from the
 simulated stack event by event. "free": each ACK has an arbitrary number and arbitrary SACK blocks at segment
-boundaries. Each ends by printing the socket's state. Both hosts play the same calls and packets; the packets that
-they send, and what is printed, are compared.
+boundaries. Each ends by printing the socket's state. Both hosts play the same calls and packets; the packets that they
+send and the printed state are compared.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DrawnScript:
     head
         Lines before the first event that may be left out.
     events
-        Packets of the peer and writes, in order of time: the millisecond from the start, and the line.
+        Packets from the peer, and writes, in time order: milliseconds since the start, and the line.
     """
 
     name: str
@@ -86,7 +86,7 @@ def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
 
 
 def shrink(script: DrawnScript, differs: Callable[[DrawnScript], bool]) -> DrawnScript:
-    """Return the script without events that the difference does not need, found by leaving them out one at a time.
+    """Return the script reduced to the events that the difference needs, found by leaving out one event at a time.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ _Draw = Callable[[], float]
 
 
 class _Writer:
-    """Beginning of a script, and the segments of its connection."""
+    """Beginning of a script, and the segment boundaries of its connection."""
 
     def __init__(self, draw: _Draw) -> None:
         self.draw = draw
@@ -183,7 +183,7 @@ def _by_rfc(name: str, draw: _Draw) -> DrawnScript:
     script = DrawnScript(name=name, head=it.head, events=((it.rtt_ms + 10, it.write(it.segments)),))
     got: set[int] = set()
     recent: list[int] = []
-    waiting: list[tuple[int, int]] = []  # arrivals: time at which the ACK would be back, segment
+    waiting: list[tuple[int, int]] = []  # arrivals: time at which the ACK would reach the sender, segment
     seen, next_, now = 0, 0, it.rtt_ms + 10
     horizon = now + 1
     while len(script.events) < MOST_EVENTS and horizon < MOST_MS and next_ < it.segments:

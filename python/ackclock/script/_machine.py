@@ -161,7 +161,7 @@ class Machine:
     def _scalar(self, node: ast.expr) -> Scalar:
         value = self._value(node)
         if isinstance(value, tuple):
-            # Nested tuples could share their parts, and double in size with each line.
+            # Nested tuples could share parts, and double in size with each line.
             raise refuse("a tuple in a tuple", node)
         return value
 

@@ -11,18 +11,18 @@ from itertools import zip_longest
 __all__ = ["NEAR_S", "different_packet"]
 
 NEAR_S = 0.0025
-"""Maximum distance of packets that count as sent at the same time: two timer ticks, and the few microseconds by which
-an injected packet is late in the kernel.
+"""Maximum time difference, s, of packets that count as sent at the same time: two timer ticks, plus the few
+microseconds by which an injected packet is late in the kernel.
 """
 
 NEAR_STAMPS = 3
-"""Tolerance of timestamps, which are read from clocks with a resolution of 1 ms."""
+"""Tolerance for timestamps, which are read from clocks with 1 ms resolution."""
 
 _STAMP = re.compile(r"TS val (\d+) ecr (\d+)")
 
 
 def different_packet(ours: Sequence[str], theirs: Sequence[str]) -> str | None:
-    """Return the first packet that differs, in words; None if all are equal.
+    """Return the first differing packet, in words; None if all are identical.
 
     Parameters
     ----------

@@ -37,9 +37,9 @@ class Played:
     unsupported
         Construct that is not supported.
     deviation_s
-        Maximum deviation of an expected packet from its time, within the tolerance.
+        Maximum deviation of an expected packet from its expected time, within the tolerance.
     trace
-        Packets in both directions, a line each, up to the one that decided.
+        Packets in both directions, one per line, up to the one that decided.
     printed
         Arguments of `print` in the code blocks.
     """
@@ -66,7 +66,7 @@ def find(paths: Sequence[Path]) -> list[Path]:
     Raises
     ------
     InputError
-        If a path does not exist, or a folder holds no script.
+        If a path does not exist, or a folder contains no script.
     """
     scripts: list[Path] = []
     for path in paths:
@@ -105,23 +105,23 @@ def play(
     hz
         Timer ticks per second; 0 = exact timers.
     tolerance_us
-        Tolerance of times, in place of the script's own (4000 if it sets none).
+        Time tolerance, in place of the script's own (4000 if it sets none).
     sysctls
         Kernel parameters set after the script's own.
     defines
         Words of the script and their replacements; the script's own definitions take precedence.
     strict
-        Whether a packet without an expectation is a failure, also after the last expectation.
+        Whether an unexpected packet is a failure, even after the last expectation.
     backend
         "sim": the simulated stack; "linux": the guest kernel (`ackclock linux build`), which has one profile and 1000
         ticks per second.
     cpu
-        CPU that the guest stays on; None: any.
+        CPU to which the guest is pinned; None: any.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is no packet script, or a parameter is out of range.
+        If the file cannot be read, is not a packet script, or a parameter is out of range.
     UnavailableError
         If there is no kernel, or the guest fails.
     """
@@ -207,7 +207,7 @@ def _with_blocks(path: str, told: dict[str, Any]) -> Played:
     )
     if told["verdict"] == "unsupported" or outcome.verdict == "pass":
         return played
-    # A construct that the language lacks decides the verdict; otherwise the first line that differs does.
+    # An unsupported construct decides the verdict; otherwise the first line that differs does.
     if told["verdict"] == "fail" and outcome.verdict == "fail" and outcome.line > told["line"]:
         return played
     if outcome.verdict == "unsupported":

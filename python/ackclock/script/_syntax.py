@@ -33,7 +33,7 @@ class Stop(Exception):
     message
         Reason in one line.
     node
-        Position in the block: a node, or a line counted from 1.
+        Position in the block: a node, or a 1-based line.
     """
 
     def __init__(self, verdict: Literal["fail", "unsupported"], message: str, node: ast.AST | int = 1) -> None:
@@ -158,7 +158,7 @@ def refuse(what: str, node: ast.AST) -> Stop:
 
 
 def bounded(value: Value, node: ast.AST) -> Value:
-    """Return the value if it is small enough to continue with; refuse it otherwise."""
+    """Return the value, or refuse it if it is too large."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise Stop("unsupported", f"a number of more than {MAX_BITS} bits", node)
     if isinstance(value, str) and len(value) > MAX_STRING:

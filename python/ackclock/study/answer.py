@@ -1,4 +1,4 @@
-"""Checks the return values of a study's functions: a value of the wrong type gives one line that names the function."""
+"""Checks the return values of a study's functions: a value of the wrong type gives a one-line error that names the function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["checked", "every", "of", "one"]
 
 @contextmanager
 def of(function: Any) -> Iterator[None]:
-    """Report in one line what a function of a user's study raises, or an unusable return value. Errors of our own
+    """Report in one line an exception or an unusable return value of a function in a user's study. Errors in our own
     studies keep their traceback.
 
     Parameters
@@ -69,7 +69,7 @@ def every(function: Any, found: Any, kind: Any, allowed: str) -> tuple[Any, ...]
 
 
 def _inner(function: Any) -> Any:
-    """Return the study's own function from inside our wrappers."""
+    """Return the study's own function, without our wrappers."""
     for _ in range(10):
         held = function.func if isinstance(function, partial) else getattr(function, "of", None)
         if not callable(held):
@@ -79,7 +79,7 @@ def _inner(function: Any) -> Any:
 
 
 def _place(function: Any, error: BaseException | None = None) -> str:
-    """Return file and name of a function, or the line of the study in which an error was raised."""
+    """Return the file and name of a function, or the study's line in which an error was raised."""
     code = getattr(function, "__code__", None)
     file = getattr(code, "co_filename", "study")
     step = error.__traceback__ if error is not None else None

@@ -27,16 +27,16 @@ EXPECTED = "expected.json"
 BUILD = "build.txt"
 UNKNOWN = "not recorded"
 WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt", BUILD)
-"""Files of an artefact, in addition to the folder of the study if it has one."""
+"""Files in an artefact, in addition to the study's folder if it has one."""
 
 LARGEST = 64 * 2**20
-"""Largest size of a study's folder, bytes: reports and stores belong elsewhere."""
+"""Maximum size of a study's folder, bytes: reports and stores belong elsewhere."""
 
 WHEELS = "wheels"
 """Folder of the included wheel."""
 
 NEEDED = ("ackclock", "numpy", "polars", "scipy", "matplotlib")
-"""Packages whose versions the numbers, tables and figures may depend on."""
+"""Packages whose versions may affect the numbers, tables and figures."""
 
 
 def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
@@ -138,7 +138,7 @@ def builds(study: Study) -> str:
 
 
 def _packed(wheel: Path) -> bytes:
-    """Return the contents of the wheel. Refused unless it belongs to this version."""
+    """Return the contents of the wheel. A wheel of another version is refused."""
     expected = f"ackclock-{version('ackclock')}-"
     try:
         with zipfile.ZipFile(wheel) as opened:
@@ -160,7 +160,7 @@ def _pinned(name: str, found: str, packed: tuple[str, bytes] | None) -> str:
 
 
 def versions() -> Iterator[tuple[str, str]]:
-    """Yield the versions of the packages that are installed here."""
+    """Yield the versions of the packages installed here."""
     for name in NEEDED:
         try:
             yield name, version(name)
@@ -183,7 +183,7 @@ def expectation(study: Study) -> dict[str, Any]:
 
 
 def script(study: Study) -> str:
-    """Return a script that runs the study as it was recorded, and again with seeds that were never used before."""
+    """Return a script that runs the study as recorded, and again with seeds that have never been used."""
     return f"""#!/bin/sh
 # Runs the study twice: with the recorded seeds, and with seeds that follow from the hash of plan.json.
 # Exit code 0: every verdict is the recorded one. The first argument is the scale: quick (default) or paper.
@@ -214,7 +214,7 @@ def claims(study: Study) -> str:
 
 
 def readme(study: Study, plan: str) -> str:
-    """Return the text that a reviewer reads first."""
+    """Return the text for the reviewer to read first."""
     cited = "".join(f"- {p.authors}: {p.title}. {p.where}\n" for p in study.publications)
     pinned = ", ".join(f"{name} {found}" for name, found in versions())
     taken = ", ".join(f"{scale}: {study.recorded(scale).told}" for scale in SCALES if study.recorded(scale))

@@ -1,4 +1,4 @@
-"""Experiments as cells: scenarios under many seeds, each with the values that identify it and the data of its runs that are kept."""
+"""Experiments as cells: scenarios under many seeds, each with the values that identify it and the run data to keep."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Cell:
     scenario
         Scenario to run.
     keys
-        Columns that name the cell.
+        Values that identify the cell, as columns.
     stream
-        Cells with the same stream meet the same losses, arrivals and draws, seed by seed.
+        Cells with the same stream see the same losses, arrivals and draws, seed by seed.
     seeds
         Number of runs.
     needs
@@ -53,7 +53,7 @@ class Cell:
         return first_seed(plan.salt + self.stream)
 
     def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
-        """Return the tables that are kept of the cell's runs."""
+        """Return the tables to keep from the cell's runs."""
         if self.keep is None:
             return {name: getattr(batch, name).select("seed", *columns) for name, columns in self.needs.items()}
         return {name: reduce(batch) for name, reduce in self.keep.items()}
@@ -64,7 +64,7 @@ def _told(value: object) -> str:
 
 
 def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = False) -> Data:
-    """Make the runs of all cells, or find them in the plan's store, and join the kept tables.
+    """Run all cells, or find their runs in the plan's store, and join the kept tables.
 
     Only the runs of one cell are in memory at a time. With a store, the runs of all cells are made first, so that many
     workers can be used, and a stopped experiment continues where it was.
@@ -120,5 +120,5 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
 
 
 def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join cells. Tables without rows are left out, because they may not have the types of their columns."""
+    """Join cells. Empty tables are left out, because their columns may have the wrong types."""
     return pl.concat([part for part in parts if part.height] or parts[:1])

@@ -10,8 +10,8 @@ from ackclock.study.record import Record
 
 
 def told(claim: Claim, records: tuple[Record, ...]) -> str:
-    """Return the verdicts of a claim at all scales: "fails", "holds / undecided, how much fails"; empty if nothing is
-    recorded.
+    """Return a claim's verdicts at all scales, such as "fails" or "holds / undecided, how much fails"; empty if nothing
+    is recorded.
     """
     halves = {half: [str(r.verdicts(claim.id).get(half) or "") for r in records] for half in (DIRECTION, MAGNITUDE)}
     if claim.not_comparable:
@@ -56,7 +56,7 @@ class Before:
                 yield claim.id, was, now, why.get(claim.id, "")
 
     def missing(self, claims: Iterable[Claim], records: tuple[Record, ...]) -> tuple[set[str], set[str]]:
-        """Return the claims that changed without a reason, and the claims with a reason that did not change."""
+        """Return the claims that changed without a stated reason, and the claims with a reason that did not change."""
         changed = {name: reason for name, _, _, reason in self.rows(claims, records)}
         return {name for name, reason in changed.items() if not reason}, set(self._read(self.why)) - set(changed)
 

@@ -27,7 +27,7 @@ Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Criterion for values without a bound of their own: every value that `of` computes has to lie in `bound`.
+    """Criterion for values without bounds of their own: every value computed by `of` has to lie within `bound`.
 
     Parameters
     ----------
@@ -71,29 +71,29 @@ BoundBy = Literal["stated", "printed", "ours"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criterion:
-    """Condition that one half of a claim has to meet.
+    """Condition to be met by one half of a claim.
 
     Parameters
     ----------
     measure
         Computes the evidence from the tables of the study.
     reading
-        How vague words were turned into numbers; empty if nothing was vague.
+        How vague wording was turned into numbers; empty if nothing was vague.
     cell
         The cell that decides, and the figure, slide or sentence that names it. Empty: the publication names none, and we chose.
     bound
         Origin of the bound.
     printed
-        The number as the publication prints it; empty if it prints none.
+        The number as printed in the publication; empty if none is printed.
     reads
-        What is left open about the measurement itself (`Reading.of(tables)`); experiments declare their own.
+        Open questions about the measurement itself (`Reading.of(tables)`); experiments declare their own.
     needs
-        The fewest independent runs with which it can be decided, such as six for a median (`judge.intervals.least_for_quantile`).
-        A study whose plan has fewer is refused when it is loaded.
+        Minimum number of independent runs needed for a decision, such as six for a median (`judge.intervals.least_for_quantile`).
+        A study whose plan has fewer runs is refused when it is loaded.
     over
-        "each": every number that weighs has to hold. "general": the numbers that weigh are cells of a general sentence, judged by the rule of
-        `ackclock.judge.over_cells`. "turns": of a cause, whose numbers are those of its claim without the cause: it holds if the claim's criterion
-        does not hold any more.
+        "each": every number that counts has to hold. "general": the numbers that count are cells of a general sentence, judged by the rule of
+        `ackclock.judge.over_cells`. "turns": for a cause, whose numbers are those of its claim without the cause: it
+        holds if the claim's criterion no longer holds.
     """
 
     measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
@@ -129,7 +129,7 @@ TURNS = "turns"
 
 
 def _turned(verdict: Verdict) -> Verdict:
-    """Return the verdict on a cause: the reverse of the verdict on its claim's criterion without the cause."""
+    """Return the verdict on a cause: the reverse of the verdict that its claim's criterion gets without the cause."""
     if verdict is Verdict.HOLDS:
         return Verdict.FAILS
     return Verdict.HOLDS if verdict in AGAINST else verdict
@@ -145,7 +145,7 @@ class Judged:
 
     @property
     def decisive(self) -> Evidence | None:
-        """The number that decides the verdict."""
+        """The number that determines the verdict."""
         return decisive(self.evidence)
 
     def to_json(self) -> dict[str, Any]:
@@ -181,9 +181,9 @@ class Cause:
     because
         X, as the end of a sentence that begins with "because": "the queue overflows".
     intervention
-        What the other arm has or lacks, in words.
+        Difference of the other arm, in words.
     criterion
-        What has to be true of the effect in that arm: usually that less than half of it remains.
+        What has to be true of the effect in that arm, usually that less than half of it remains.
     """
 
     because: str
@@ -205,23 +205,23 @@ class Claim:
     id
         Short name, unique in the study.
     place
-        Where the publication says it.
+        Where in the publication it is said.
     statement
         What it says, in our words, as a testable sentence.
     direction
         The test of what the sentence says. None: the sentence only states a number.
     magnitude
-        The test of how much: a number that is printed, or ours. None: there is none.
+        The test of the size of the effect: a printed number, or our own. None: there is none.
     note
         Explanation of the verdicts: a template (`ackclock.study.note`), whose numbers come from the evidence.
     not_comparable
-        Reason why nothing here can be compared with the statement, if so. The measurements are shown but decide nothing.
+        Why nothing here can be compared with the statement, if so. The measurements are shown but decide nothing.
     causes
-        Why it is so, each tested by an intervention, with a verdict of its own.
+        Causes, each tested by an intervention and with its own verdict.
     guesses
-        Why it may be so: sentences that were not tested, and that the page calls guesses.
+        Possible causes: sentences that have not been tested and are called guesses on the page.
     intervention
-        What is exchanged or taken away, where the direction itself is the test of a cause ("due to", "contributes"). Empty: it is none.
+        What is replaced or removed if the direction itself tests a cause ("due to", "contributes"). Empty if it does not.
     """
 
     id: str
@@ -297,5 +297,5 @@ class Outcome:
 
     @property
     def decisive(self) -> Evidence | None:
-        """The number that decides the verdict."""
+        """The number that determines the verdict."""
         return self.main.decisive if self.main else None

@@ -1,6 +1,6 @@
-"""Makes more runs for undecided claims until they are decided, or until the next round would exceed the available time.
+"""Adds runs for undecided claims until they are decided, or until the next round would exceed the available time.
 
-The first look is that of the scale. The cost of repeated looks is described in `judge.looks`.
+The first look is at the scale's own number of runs. The cost of repeated looks is described in `judge.looks`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Decided:
     outcome
         Outcome of the last run, which has the most seeds.
     times
-        Runs of that run as a multiple of the scale's.
+        Number of runs behind it, as a multiple of the scale's.
     needed
         Multiple of the scale's runs that would decide it, given its current interval; infinite if the value lies on a
         limit or has no interval.
@@ -45,14 +45,14 @@ class Decided:
 
     @property
     def asked(self) -> bool:
-        """Whether the scale can answer the question. False if the scale is so small that every deciding number has no value."""
+        """Whether the scale can answer the question. False if the scale is so small that no deciding number has a value."""
         half = self.outcome.main
         left = _open(half.evidence) if half else []
         return not left or any(e.seeds or not math.isnan(e.value) for e in left)
 
     @property
     def told(self) -> str:
-        """The outcome as a sentence."""
+        """The outcome in a sentence."""
         if self.outcome.verdict is not Verdict.UNDECIDED:
             return f"{self.claim.id}: {self.outcome.verdict}, with {self.times} times the runs of the scale"
         if not self.asked:
@@ -79,7 +79,7 @@ def decide(
     ids
         Claims to decide; None: all.
     plan
-        Scale, threads and store. With a store, no run is made twice.
+        Scale, threads and store. With a store, no run is repeated.
     within_s
         Time for all rounds, seconds.
     clock
@@ -103,7 +103,7 @@ def decide(
     before: list[str] = []
     hopeless = {c.id: 0 for c in open_}
     while open_:
-        # a share may lie on its limit once by chance
+        # a fraction may happen to lie on its limit once
         for c in open_:
             hopeless[c.id] = 0 if math.isfinite(results[c.id].needed) else hopeless[c.id] + 1
         hopeful = [c for c in open_ if results[c.id].asked and hopeless[c.id] < HOPELESS]
@@ -146,8 +146,8 @@ def _open(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 
 def _times(e: Evidence, among: int) -> float:
-    """Return the multiple of runs for one number. The half-width of its interval decreases with the square root of the
-    number of runs, and must shrink to the distance of the nearest limit.
+    """Return the multiple of runs for one number. The half-width of its interval is inversely proportional to the
+    square root of the number of runs, and must shrink to the distance from the nearest limit.
     """
     if e.interval is not None and 0 < e.seeds < ENOUGH and not all(map(math.isfinite, e.interval)):
         return ENOUGH / e.seeds
@@ -160,7 +160,7 @@ def _times(e: Evidence, among: int) -> float:
 
 
 ENOUGH = 6
-"""Smallest number of runs for a distribution-free interval of a median (`least_for_quantile`)."""
+"""Minimum number of runs for a distribution-free interval of a median (`least_for_quantile`)."""
 
 
 def limits(bound: Bound) -> list[float]:

@@ -19,7 +19,7 @@ class Edge:
     neighbours
         Alternative values, tried one after another; two or more.
     experiments
-        Names of the experiments that depend on it: only these are run again.
+        Names of the experiments that depend on it: only these are rerun.
     why
         What the publication says about it, if anything.
     """

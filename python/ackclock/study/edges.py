@@ -36,7 +36,7 @@ FILE = "edges.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turned:
-    """A verdict that changes with a neighbour of a constant."""
+    """A verdict that changes when a constant takes a neighbouring value."""
 
     edge: str
     constant: str
@@ -51,7 +51,7 @@ class Turned:
 
 @contextmanager
 def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
-    """Give a constant another value in all modules of the study that have it under this name. Yields the adopted value.
+    """Give a constant another value in all modules of the study that contain it under this name. Yields the adopted value.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _judged(study: Study, tables: Tables, experiments: Sequence[str]) -> Iterato
 
 
 def turns(first: Judged, second: Judged) -> bool:
-    """Return whether the verdict differs and its number has moved by more than chance."""
+    """Return whether the verdict differs and its number has moved by more than chance would explain."""
     if first.verdict is second.verdict:
         return False
     a, b = first.decisive, second.decisive
@@ -164,8 +164,8 @@ def _moved(a: Evidence | None, b: Evidence | None) -> float:
 
 
 def _half_width(a: Evidence, b: Evidence) -> float:
-    """Return half the width of the 95 % interval of the difference, run by run if both have equally many runs of the
-    same streams.
+    """Return half the width of the 95 % interval of the difference, run by run if both have the same number of runs
+    from the same streams.
     """
     one, other = (e.estimate.parts if e.estimate is not None else {} for e in (a, b))
     if one and one.keys() == other.keys() and all(one[k].size == other[k].size for k in one):
@@ -202,7 +202,7 @@ def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
 
 
 def section(study: Study) -> report.Section | None:
-    """Return a section with the constants and the verdicts that change with their neighbours; None if none were
+    """Return a report section with the constants and the verdicts that change with their neighbours; None if none were
     varied.
     """
     kept = read(study)

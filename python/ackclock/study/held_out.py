@@ -1,4 +1,4 @@
-"""Held-out seeds: a study run again with seeds that were never used before, compared with its record.
+"""Held-out seeds: a study rerun with seeds that have never been used, compared with its record.
 
 `ackclock study run NAME --held-out TEXT` derives the seeds from a text that was fixed before, such as the first eight
 digits of the commit that last changed claims or measures, optionally with -1 or -2 appended. The results are stored in
@@ -25,7 +25,7 @@ FILE = "held_out.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Half:
-    """One half of a claim with its recorded verdict and those of other seeds."""
+    """One half of a claim, with its recorded verdict and the verdicts under other seeds."""
 
     claim: str
     half: str
@@ -39,12 +39,12 @@ class Half:
 
 
 def file(study: Study) -> Path | None:
-    """Return the file in which a study stores the results of other seeds; None if it has no record."""
+    """Return the file in which a study stores results for other seeds; None if it has no record."""
     return None if study.record is None else study.record.with_name(FILE)
 
 
 def kept(study: Study, scale: str) -> dict[str, Record]:
-    """Return the records of other seeds at a scale, by the text from which the seeds were derived."""
+    """Return the records for other seeds at a scale, by the text from which the seeds were derived."""
     path = file(study)
     if path is None:
         return {}
@@ -70,7 +70,7 @@ def take(result: StudyResult, salt: str, *, version: str, date: str) -> Path | N
 
 
 def told(found: list[Half]) -> str:
-    """Return a sentence with the number of confirmed verdicts."""
+    """Return a sentence with the number of verdicts confirmed."""
     same = [
         sum(h.others[salt] is h.recorded for h in found) for salt in dict.fromkeys(s for h in found for s in h.others)
     ]
@@ -78,7 +78,7 @@ def told(found: list[Half]) -> str:
 
 
 def section(study: Study, scale: str) -> report.Section | None:
-    """Return a section with the recorded verdict of each half and those of other seeds; None if none were run."""
+    """Return a report section with each half's recorded verdict and those under other seeds; None if none were run."""
     found = list(halves(study, scale))
     if not found:
         return None

@@ -32,7 +32,7 @@ _KINDS = ("head", "text", "", "", "text", "")
 """Kinds of cells in the table with both backends."""
 
 SHARES = {"linux": 0.95, "sim": 0.05}
-"""Share of the time that each backend takes, for progress."""
+"""Fraction of the total time taken by each backend, for progress."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,13 +48,13 @@ class KernelPart:
     claims
         Claims judged on both backends.
     left_out
-        Claims of the study that are not judged -> reason why they cannot be compared here.
+        Claims of the study that are not judged -> why they cannot be compared here.
     sections
         Further parts of the report, made from each backend's tables.
     scenarios
         Scenarios as written, by name, for the report.
     record
-        File with an earlier run's results, which the study's report shows; None: nothing is recorded.
+        File with an earlier run's results, shown in the study's report; None: nothing is recorded.
     """
 
     summary: str
@@ -79,7 +79,7 @@ class KernelPart:
         jobs
             Threads, and parallel kernels, at most one per CPU.
         progress
-            Called with a text and the share done.
+            Called with a text and the fraction completed.
         """
         started = time.perf_counter()
         ran: dict[str, Ran] = {}
@@ -188,7 +188,7 @@ class KernelResult:
         return table
 
     def to_record(self) -> KernelRecord:
-        """Return the tables that the report of the whole study shows."""
+        """Return the tables shown in the report of the whole study."""
         from ackclock import linux
 
         own = [b for s in self.part.sections(self.tables) for b in s.blocks if isinstance(b, report.Table)]

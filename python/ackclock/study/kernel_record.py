@@ -1,5 +1,5 @@
-"""Record of a study's kernel part as tables of a report, from this run or from the file that an earlier run left next
-to the study.
+"""Record of a study's kernel part as report tables, from this run or from the file that an earlier run left next to the
+study.
 
 `ackclock study run NAME --backend linux --record` writes the file, and the study's report shows its contents with
 version and date. With `--backend both` the report shows the kernel's results of the same run.
@@ -34,7 +34,7 @@ class KernelRecord:
     tables
         Claims on both backends side by side, then those of the part's own sections.
     taken
-        "version" and "date"; empty: found by this run.
+        "version" and "date" of the record; empty if the results are from this run.
     """
 
     kernel: str

@@ -35,7 +35,7 @@ class Quoted:
     unit
         Unit of all three.
     taken
-        Origin, if it is not the described run.
+        Where the number comes from, if not from the run described.
     """
 
     value: float

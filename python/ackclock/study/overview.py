@@ -26,7 +26,7 @@ class Entry:
     name, title, summary
         Name, title and summary of the study.
     headline
-        One sentence and one figure to begin with.
+        Opening sentence and figure.
     rows, outcomes
         Its claims, as text and judged.
     unexpected, drifted
@@ -34,7 +34,7 @@ class Entry:
     runs, wall_s, digest
         Number of runs, duration and digest.
     problem
-        Reason why the study could not be run; empty if it could.
+        Why the study could not be run; empty if it could.
     """
 
     name: str
@@ -131,7 +131,7 @@ def _link(e: Entry) -> str:
 
 
 def _opening(e: Entry) -> report.Section:
-    """Return the introduction to a study for readers without background."""
+    """Return a study's introduction for readers without background knowledge."""
     if e.problem:
         return report.Section(title=e.name, blocks=(report.Prose(html=f"<p>Not run: {escape(e.problem)}</p>"),))
     if e.headline is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor, Store
 
 Progress = Callable[[str, float], None]
-"""Function called with the current activity and the share of the work done so far (0 to 1)."""
+"""Function called with the current activity and the fraction of the work completed so far (0 to 1)."""
 
 SCALES = ("quick", "paper")
 
@@ -27,7 +27,7 @@ BACKENDS = ("linux", "sim")
 """Backends: the real kernel and the simulator."""
 
 MOST_SEEDS = 500
-"""Largest number of seeds of a cell. A study keeps the tables of all seeds in memory, and 500 populations take 3 GiB."""
+"""Maximum number of seeds per cell. A study keeps the tables of all seeds in memory, and 500 populations take 3 GiB."""
 
 
 def first_seed(stream: str) -> int:
@@ -43,7 +43,7 @@ class Plan:
     ----------
     scale
         "quick" (under a minute), "paper" (the publication's number of repetitions, or more), or "kernel" (a size that
-        both backends run in some minutes).
+        either backend can run within minutes).
     seeds
         Seeds of each cell, instead of the numbers of the scale.
     jobs
@@ -90,8 +90,8 @@ class Plan:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
     def count(self, *, quick: int, paper: int, readings: int | None = None) -> int:
-        """Return the number of seeds of a cell: the user's, or that of the scale. In readings other than the main one
-        it is `readings`, if given.
+        """Return the number of seeds of a cell: the user's, or that of the scale. Under any but the main reading it is
+        `readings`, if given.
         """
         if self.seeds is not None:
             return self.seeds
@@ -101,7 +101,7 @@ class Plan:
         return max(own, min(self.times * own, MOST_SEEDS))
 
     def more(self, times: int) -> Plan | None:
-        """Return a plan with `times` times the seeds; None if that is above the maximum, or if the user has set the seeds."""
+        """Return a plan with `times` times as many seeds; None if that exceeds the maximum, or if the user has set the number of seeds."""
         return None if times > MOST_TIMES or self.seeds is not None else replace(self, times=times)
 
     def report(self, text: str, done: float) -> None:
@@ -128,7 +128,7 @@ class Plan:
         scenario, seeds
             Scenario and seeds to run.
         tables
-            Tables that are needed, such as ("flows", "links"); None: all, which takes more memory.
+            Tables needed, such as ("flows", "links"); None: all, which takes more memory.
 
         Raises
         ------
@@ -141,5 +141,5 @@ class Plan:
 
     @property
     def shift(self) -> int:
-        """Offset that a registered plan adds to seeds that are plain numbers."""
+        """Offset that a registered plan adds to seeds given as plain numbers."""
         return first_seed(self.salt) if self.salt else 0

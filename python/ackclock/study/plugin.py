@@ -47,7 +47,7 @@ def load(folder: Path) -> Study:
     Raises
     ------
     InputError
-        If one of them is missing, cannot be read, or is wrong; the line names the place.
+        If one of them is missing, unreadable or invalid; the message gives the position.
     """
     table = read(folder / TABLE)
     program = _program(folder)
@@ -128,7 +128,7 @@ def _program(folder: Path) -> Any:
     try:
         with _wall.doing(f"importing {file}"):
             spec.loader.exec_module(module)
-    except BaseException as error:  # includes sys.exit at the end of a program
+    except BaseException as error:  # includes a sys.exit at the end of a program
         sys.modules.pop(name, None)
         if isinstance(error, KeyboardInterrupt):
             raise

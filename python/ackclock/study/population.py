@@ -1,8 +1,8 @@
-"""A population of paths: properties drawn from declared distributions, the share of paths on which a sentence holds,
-and the properties that distinguish these paths from the others.
+"""A population of paths: properties drawn from declared distributions, the percentage of paths on which a sentence
+holds, and the properties that distinguish these paths from the others.
 
 A cell describes a single path. Whether a sentence holds may depend on a queue of nine or of ten packets. Over a
-population the answer is a share, and the report states on which paths the sentence holds.
+population the answer is a percentage, and the report states on which paths the sentence holds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ackclock.study.record import Record
 
 GROUPS = 5
-"""Number of groups of equally many paths into which a property divides the population."""
+"""Number of equally large groups of paths into which a property divides the population."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +44,9 @@ class Drawn:
     a, b
         Parameters of the distribution.
     source
-        Origin of the distribution, and our additions to it.
+        Source of the distribution, and our additions to it.
     least, most
-        Bounds to which values are limited.
+        Bounds to which values are clipped.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Drawn:
         return f"{self.name} {self.kind}, {shape} ({self.source})"
 
     def at(self, u: float) -> float:
-        """Return the quantile `u` of the distribution."""
+        """Return the `u` quantile of the distribution."""
         from scipy.special import ndtri
 
         if self.kind == "lognormal":
@@ -114,7 +114,7 @@ def _radical_inverse(i: int, base: int) -> float:
 
 
 def share(holds: Array) -> Estimate:
-    """Return the share of the paths on which a sentence holds, percent, with Wilson's interval. Paths without a known
+    """Return the percentage of paths on which a sentence holds, with Wilson's interval. Paths without a known
     outcome (NaN) are left out.
     """
     known = holds[np.isfinite(holds)]
@@ -125,7 +125,7 @@ def share(holds: Array) -> Estimate:
 
 
 def ways(each: Sequence[Estimate], bound: Bound) -> Array:
-    """Return for each path the verdict of its interval on a bound: 1 if the sentence holds, -1 for the other way round,
+    """Return for each path the verdict of its interval on a bound: 1 if the sentence holds, -1 if the opposite holds,
     0 for no relevant difference, NaN if unknown.
 
     Parameters
@@ -140,10 +140,10 @@ def ways(each: Sequence[Estimate], bound: Bound) -> Array:
 
 
 def class_share(way: Array, value: float) -> Estimate:
-    """Return the share of all paths that are in a class, percent. Any number of the unknown paths may be in the class.
+    """Return the percentage of all paths that are in a class. Any number of the unknown paths may be in the class.
 
     The interval extends from the lower end of Wilson's interval for the paths known to be in the class to the upper end for these and all unknown
-    paths. It therefore includes the error of each path as well as that of the draw.
+    paths. It therefore reflects the uncertainty of each path as well as that of the draw.
     """
     n, own, unknown = way.size, int((way == value).sum()), int(np.isnan(way).sum())
     if not n:
@@ -158,7 +158,7 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        property, explained (share of the variance; Kelley's epsilon squared over five groups of equally many paths,
+        property, explained (fraction of the variance; Kelley's epsilon squared over five groups of equally many paths,
         which assumes no shape of the relation and is about 0 for an unrelated property), in descending order.
     """
     known = np.isfinite(outcome)
@@ -178,13 +178,13 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
 
 
 def told(table: pl.DataFrame, most: int = 3) -> str:
-    """Return the properties that explain most, as text."""
+    """Return the properties with the most explanatory power, as text."""
     shares = ((r["property"], 100 * r["explained"]) for r in table.head(most).iter_rows(named=True))
     return ", ".join(f"{name} ({percent:.0f} %)" for name, percent in shares if percent >= LEAST) or NO_PROPERTY
 
 
 LEAST = 1.0
-"""Smallest percentage of the variance for which a property is named."""
+"""Minimum percentage of the variance for a property to be named."""
 NO_PROPERTY = "none of them alone"
 
 
@@ -199,7 +199,7 @@ class OnPaths:
     text
         The sentence.
     way
-        For each path 1 if the sentence holds, -1 for the other way round, 0 for no relevant difference, NaN if unknown
+        For each path 1 if the sentence holds, -1 if the opposite holds, 0 for no relevant difference, NaN if unknown
         (`ways`).
     properties
         Properties of the paths: name in words -> values.
@@ -212,7 +212,7 @@ class OnPaths:
 
     @property
     def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """Shares of the paths, in percent, on which the sentence holds, is reversed, makes no difference, or has an
+        """Percentages of the paths on which the sentence holds, is reversed, makes no difference, or has an
         unknown outcome.
         """
         n = self.way.size
@@ -226,7 +226,7 @@ class OnPaths:
 
     @property
     def explained(self) -> pl.DataFrame:
-        """Share of the variance that each property explains (`explains`), over the known paths."""
+        """Fraction of the variance explained by each property (`explains`), over the known paths."""
         return explains(self.way, self.properties)
 
     @property
@@ -236,7 +236,7 @@ class OnPaths:
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
-        """Return the shares, and the three properties that best explain where the sentence holds. None of them weighs."""
+        """Return the percentages, and the three properties that best explain where the sentence holds. None of them affects a verdict."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
             for e, (what, name) in zip(self.shares, CLASSES, strict=True)
@@ -262,9 +262,9 @@ CLASSES = (
 )
 """The four classes of paths, and their keys."""
 HALF = 50
-"""Percentage of the paths above which they count as most."""
+"""Percentage of the paths above which they count as "most"."""
 PLACES = ("first", "second", "third")
-"""Keys of the properties that explain most, in order."""
+"""Keys of the properties with the most explanatory power, in order."""
 
 
 def verdicts(sentences: Iterable[OnPaths]) -> Table:

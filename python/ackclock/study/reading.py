@@ -2,8 +2,8 @@
 grid.
 
 A study runs its *main* reading: the first option of each open question, chosen and justified before the run. With
-`--readings` it runs the grid as well, and the report shows a specification curve for each claim: the share of readings
-in which it holds, and the reading that decides.
+`--readings` it runs the grid as well, and the report shows a specification curve for each claim: the fraction of
+readings in which it holds, and the reading that decides.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Reading:
     options
         Option -> what it means. The first is the main reading.
     why
-        Reason for choosing the first, written before the run.
+        Why the first was chosen, written before the run.
     crossed
-        Whether it is combined with all options of the other crossed readings. False: varied alone with the others at
+        Whether it is combined with all options of the other crossed readings. False: varied alone, with the others at
         their main option, for questions that should not interact or are expensive.
     """
 
@@ -58,7 +58,7 @@ class Reading:
         return next(iter(self.options))
 
     def of(self, where: Plan | Mapping[str, pl.DataFrame]) -> str:
-        """Return the option that a plan selects (in an experiment), or the one with which tables were made (in a claim)."""
+        """Return the option selected by a plan (in an experiment), or the one with which the tables were made (in a claim)."""
         chosen: Mapping[str, str] = getattr(where, "reading", {})
         return chosen.get(self.name, self.main)
 
@@ -76,7 +76,7 @@ def grid(readings: Sequence[Reading]) -> list[Choice]:
 
 
 class Read(Mapping[str, "pl.DataFrame"]):
-    """Tables of a study under one reading. The names of the tables that are read are recorded.
+    """Tables of a study under one reading. Records the names of the tables that are read.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Curve:
 
     @property
     def share(self) -> float:
-        """Share of the readings in which the claim holds."""
+        """Fraction of the readings in which the claim holds."""
         return self.count(Verdict.HOLDS) / len(self.specifications)
 
     def count(self, verdict: Verdict) -> int:
@@ -143,20 +143,20 @@ class Curve:
 
     @property
     def turns(self) -> bool:
-        """Whether the claim holds in some readings and is decided against in others. An undecided reading may just lack
-        seeds, and does not count.
+        """Whether the claim holds in some readings and is decided against in others. An undecided reading may merely
+        need more seeds, and does not count.
         """
         return bool(self.count(Verdict.HOLDS) and any(self.count(v) for v in AGAINST))
 
     def share_of(self, reading: Reading, option: str) -> float:
-        """Return the share of decided readings with this option in which the claim holds; NaN if there are none."""
+        """Return the fraction of decided readings with this option in which the claim holds; NaN if there are none."""
         own = [s.verdict for s in self.specifications if dict(s.choice)[reading.name] == option]
         decided = [v for v in own if v is Verdict.HOLDS or v in AGAINST]
         return decided.count(Verdict.HOLDS) / len(decided) if decided else math.nan
 
     @property
     def decides(self) -> Reading | None:
-        """Reading whose options change the share the most; None if no reading changes a verdict."""
+        """Reading whose options change that fraction the most; None if no reading changes a verdict."""
         best, most = None, 0.0
         if not self.turns:
             return None

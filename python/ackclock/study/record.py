@@ -2,7 +2,7 @@
 the study.
 
 `ackclock study run NAME --record` writes it. A later run is compared with it: changed verdicts are reported, and so are
-values outside of their recorded interval under the same verdict (drift).
+values outside their recorded interval under the same verdict (drift).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Record:
         return found
 
     def drifted(self, outcomes: Sequence[Outcome], *, other_seeds: bool = False) -> list[str]:
-        """Return values outside of their recorded interval under an unchanged verdict, one line each.
+        """Return values outside their recorded interval under an unchanged verdict, one line each.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ def _name(outcome: Outcome, half: str) -> str:
 
 
 def _left(e: Evidence, old: Mapping[str, Any], *, other_seeds: bool) -> bool:
-    """Return whether a value is outside of its recorded range."""
+    """Return whether a value is outside its recorded range."""
     value = _number(old["value"])
     if old["interval"] is None:
         return not other_seeds and not _same(e.value, value)
@@ -156,13 +156,13 @@ def _ends(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 def _kept(value: float) -> float | str:
     """Return a value in its recorded form: six digits, more than any interval needs, and text for numbers that JSON
-    lacks.
+    cannot express.
     """
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
 
 
 def read(path: Path) -> dict[str, Record]:
-    """Return records by scale; empty if there is no file yet."""
+    """Return the records by scale; empty if there is no file yet."""
     if not path.exists():
         return {}
     with as_written(path):
@@ -178,12 +178,12 @@ def read(path: Path) -> dict[str, Record]:
 
 
 LARGEST = 2**24
-"""Largest size of a record, bytes; ours have up to 200,000."""
+"""Maximum size of a record, bytes; ours have up to 200,000."""
 
 
 @contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """Read a record of unknown origin: contents that we do not write are refused in one line."""
+    """Read a record of unknown origin: unexpected contents are refused with a one-line message."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -201,7 +201,7 @@ def _check(evidence: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def build() -> str:
-    """Return the engine's build, as printed by `ackclock --version`."""
+    """Return the engine's build information, as printed by `ackclock --version`."""
     from ackclock import _engine
 
     return f"build {_engine.build()}, profile {_engine.profile()}"

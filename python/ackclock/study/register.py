@@ -1,7 +1,7 @@
 """A study's plan, written and hashed before the run: the claims, their bounds, and the code that computes them.
 
-A run that names the plan (`ackclock study run NAME --registered plan.json`) derives its seeds from the plan's hash, so that these runs
-cannot have been seen before the plan was written.
+A run that names the plan (`ackclock study run NAME --registered plan.json`) derives its seeds from the plan's hash, so
+these runs cannot have been seen before the plan was written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ackclock.study.claim import Asked, Cause, Criterion, Stated
 from ackclock.study.study import Study
 
 LARGEST = 2**24
-"""Largest size of a plan, bytes."""
+"""Maximum size of a plan, bytes."""
 
 
 def plan(study: Study) -> dict[str, Any]:

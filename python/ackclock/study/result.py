@@ -42,7 +42,7 @@ class StudyResult:
     tables
         Tables of the experiments, by name.
     runs, digest
-        Number of runs, and one fingerprint of them all.
+        Number of runs, and a single fingerprint of all of them.
     wall_s
         Wall time of the run, seconds.
     curves
@@ -90,7 +90,7 @@ class StudyResult:
 
     @property
     def drifted(self) -> list[str]:
-        """Values outside of their recorded interval under an unchanged verdict, one line each."""
+        """Values outside their recorded interval under an unchanged verdict, one line each."""
         return self.recorded.drifted(self.outcomes, other_seeds=self.other_seeds)
 
     @property
@@ -291,8 +291,8 @@ class StudyResult:
         )
 
     def _distrust(self) -> Iterator[str]:
-        """Yield reasons for caution: fitted values, verdicts that change with other seeds or a neighbouring constant,
-        undecided claims.
+        """Yield reasons for caution: fitted values, verdicts that change with other seeds or with a neighbouring
+        constant, undecided claims.
         """
         for f in self.study.fitted:
             yield f"{', '.join(f.claims)}: {f.name} is fitted so that {f.so_that}."
@@ -324,7 +324,7 @@ class StudyResult:
         ]
 
     def row(self, outcome: Outcome) -> report.ClaimRow:
-        """Return a claim in the form of the report."""
+        """Return a claim in the form used by the report."""
         before = self.recorded.verdicts(outcome.claim.id)
         curve = next((c for c in self.curves if c.claim.id == outcome.claim.id), None)
         fitted = tuple(f.name for f in self.study.fitted if outcome.claim.id in f.claims)
@@ -348,7 +348,7 @@ class StudyResult:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages with which a report was made."""
+    """Return the versions of the packages used to make a report."""
     from importlib.metadata import PackageNotFoundError, version
 
     def of(package: str) -> str:
@@ -421,7 +421,7 @@ def claim_row(
     fitted: Sequence[str] = (),
     readings: str = "",
 ) -> report.ClaimRow:
-    """Return an outcome in the form of the report.
+    """Return an outcome in the form used by the report.
 
     Parameters
     ----------

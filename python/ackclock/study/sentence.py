@@ -21,7 +21,7 @@ class Sentence:
     source
         Publication.
     place
-        Place in it: a section, a slide, a figure.
+        Position in it: a section, a slide, a figure.
     says
         The statement, in our words.
     claims
@@ -29,7 +29,7 @@ class Sentence:
     beside
         Other evidence: a figure, a table, a reading.
     none
-        Reason for having neither a claim nor other evidence.
+        Why there is neither a claim nor other evidence.
     """
 
     source: str
@@ -75,7 +75,7 @@ def read(text: str) -> tuple[Sentence, ...]:
 
 
 def told(verdicts: Iterable[tuple[str, ...]]) -> str:
-    """Return the verdicts at both scales, as one word if they agree."""
+    """Return the verdicts at both scales, as a single word if they agree."""
     return "; ".join(
         words[0] if len(set(words)) == 1 else " / ".join(word or "–" for word in words)
         for words in verdicts
@@ -84,7 +84,7 @@ def told(verdicts: Iterable[tuple[str, ...]]) -> str:
 
 
 MOST = 4
-"""Largest number of a cause's values in its row; the report has the others."""
+"""Maximum number of a cause's values in its row; the report shows the others."""
 
 
 def measured(record: Record, claim: str, half: str) -> str:
@@ -119,8 +119,8 @@ def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
 def row(
     sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...], above: set[str]
 ) -> tuple[str, str, str, str, str]:
-    """Return place, words, claims, verdicts and causes of a sentence, as a row of the document's table. `above` is the
-    set of claims whose causes an earlier row has listed; the claims of this row are added to it.
+    """Return a sentence's position, wording, claims, verdicts and causes as a row of the document's table. `above` is
+    the set of claims whose causes an earlier row has listed; this row's claims are added to it.
     """
     found, causes = [], []
     for name in sentence.claims:
@@ -144,7 +144,7 @@ OWN = "Sentences that are claims, word for word"
 
 
 def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple[Record, ...]) -> str:
-    """Return the sentences of each publication as a Markdown table, followed by the claims that belong to no sentence."""
+    """Return the sentences of each publication as a Markdown table, followed by the claims that do not belong to any sentence."""
     known = {claim.id: claim for claim in claims}
     sentences = tuple(sentences)
     named = {name for sentence in sentences for name in sentence.claims}

@@ -1,4 +1,4 @@
-"""Specification curves: the verdict on each claim under other readings of what the publication leaves open."""
+"""Specification curves: the verdict on each claim under other answers to the questions left open by the publication."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) -> Section:
-    """Return the section on the open questions, the reading chosen for each, and the results of the other readings."""
+    """Return the report section on the open questions, the reading chosen for each, and the results under the other readings."""
     blocks: list[Any] = [_open(readings)]
     if curves:
         blocks += [_shares(curves), *_most(curves), *(figure(curve) for curve in curves if curve.turns)]
@@ -126,11 +126,11 @@ def _shares(curves: Sequence[Curve]) -> Table:
 
 
 MOST_COMBINATIONS = 200_000
-"""Largest number of combinations among which the best reading is searched for."""
+"""Maximum number of combinations searched for the best reading."""
 
 
 def best(curves: Sequence[Curve]) -> dict[str, str] | None:
-    """Return the complete reading in which the most claims hold; of several, the one closest to the main one.
+    """Return the complete reading in which the most claims hold; if there are several, the one closest to the main one.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _most(curves: Sequence[Curve]) -> list[Table]:
 
 
 def figure(curve: Curve) -> Figure:
-    """Draw the deciding value of each reading, in order, above the reading's options."""
+    """Plot the deciding value of each reading, in order, above the reading's options."""
     specs = sorted(
         (s for s in curve.specifications if s.decisive is not None),
         key=lambda s: (list(Verdict).index(s.verdict), s.decisive.value if s.decisive else 0.0),

@@ -1,4 +1,4 @@
-"""Makes the runs of a study or finds them: in a store if the plan has one, else in memory."""
+"""Runs the simulations of a study, or finds them: in the plan's store if it has one, else in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One scenario under many seeds, and the data that is needed of its runs.
+    """One scenario under many seeds, and the data needed from its runs.
 
     Parameters
     ----------
@@ -46,17 +46,17 @@ def batch(plan: Plan, scenario: Scenario, seeds: Sequence[int], tables: Sequence
     """Return the runs of one scenario under many seeds, as `ackclock.run_batch` does."""
     names = [
         name for name in TABLES if (name != "messages" if tables is None else name in tables)
-    ]  # messages that modules print are discarded
+    ]  # messages printed by modules are discarded
     return next(batches(plan, [Asked(scenario=scenario, seeds=list(seeds), needs=dict.fromkeys(names))]))
 
 
 def batches(plan: Plan, asked: Sequence[Asked]) -> Iterator[Batch]:
-    """Yield batches in the form of `ackclock.run_batch`, with only the needed tables and columns.
+    """Yield batches as from `ackclock.run_batch`, with only the required tables and columns.
 
     Raises
     ------
     InputError
-        If a run is refused, because a study needs all of its runs, or if a table lacks a needed column.
+        If a run is refused, because a study needs all of its runs, or if a required column is missing.
     UnavailableError
         If the executor stopped early.
     """
@@ -89,7 +89,7 @@ def _recipe(asked: Asked) -> Recipe:
 
 
 def _make(plan: Plan, asked: Sequence[Asked]) -> list[list[str]]:
-    """Make the missing runs, one campaign per recipe, and return the keys of each cell's runs."""
+    """Run what is missing, one campaign per recipe, and return the keys of each cell's runs."""
     from ackclock.sweep import Campaign, Cell, Threads
 
     assert plan.store is not None
@@ -126,15 +126,15 @@ def _finish(plan: Plan, campaign: Campaign, executor: Executor) -> None:
 
 
 ROWS = 1_000_000
-"""Number of rows that are read at once. Each read covers a whole table, so reading few cells at a time would repeat it often."""
+"""Number of rows read at once. Each read scans a whole table, so reading only a few cells at a time would repeat the scan often."""
 
 OWNER = "the cell"
 """Column that identifies a row's cell while the rows of several cells are together. No table has a column of this name."""
 
 
 def _read(store: Store, asked: Sequence[Asked], keys: Sequence[Sequence[str]]) -> Iterator[Batch]:
-    """Yield the runs of each cell, in order. Cells with one recipe are read together; their number doubles while they
-    have few rows.
+    """Yield the runs of each cell, in order. Cells with the same recipe are read together; the number of cells per read
+    doubles while they have few rows.
     """
     at, most = 0, 1
     while at < len(asked):

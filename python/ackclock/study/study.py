@@ -1,7 +1,7 @@
 """A study: a published experiment that can be repeated. Experiments make tables, which claims and figures read. A
 chapter contains the parts that belong to one question.
 
-Length: a study's fields are declared here, each once, with what is computed of them.
+Length: a study's fields are declared here, each once, with what is computed from them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Experiment:
     weight
         Duration relative to the other experiments.
     reads
-        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); in other readings it may leave out
+        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); under other readings it may omit
         data that no claim needs.
     """
 
@@ -132,7 +132,7 @@ class Chapter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Headline:
-    """Outcome of a study for a reader without background.
+    """Outcome of a study for readers without background knowledge.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Fitted:
     name, value
         Name and value of the input.
     so_that
-        Result that it was chosen to reproduce.
+        The result to be reproduced.
     claims
         Claims that depend on it.
     """
@@ -181,9 +181,9 @@ class Study:
     chapters
         Chapters in the order of the report.
     findings
-        Main findings as short sentences, made from a finished result.
+        Function that turns a finished result into the main findings, as short sentences.
     headline
-        One sentence and one figure to begin with, made from a finished result.
+        Function that turns a finished result into an opening sentence and figure.
     fitted
         Inputs that were fitted, with the claims that rest on them.
     record
@@ -197,13 +197,13 @@ class Study:
     sentences
         Every sentence, number, table and figure of its publications, with its outcome.
     runs
-        The fewest seeds that a cell has, by scale. No criterion may need more.
+        Minimum number of seeds per cell, by scale. No criterion may need more.
     before
         Verdicts of an earlier version, and reasons for changes.
     edges
         Constants that we adopted, with their neighbours, ranked by what the publication leaves open.
     terms
-        Codes and words of its page, with an explanation.
+        Codes and words used on its page, with explanations.
     """
 
     name: str
@@ -239,7 +239,7 @@ class Study:
             self._enough(seeds, f"{seeds} runs at scale {scale}")
 
     def _enough(self, seeds: int, found: str) -> None:
-        """Refuse a number of runs that can never decide a claim."""
+        """Refuse a number of runs with which a claim can never be decided."""
         for claim in self.claims:
             for half, criterion in claim.halves:
                 if seeds < criterion.needs and not claim.not_comparable:
@@ -361,7 +361,7 @@ class Study:
         jobs
             Threads.
         progress
-            Called with a text and the share done.
+            Called with a text and the fraction completed.
         store
             Store for the runs; stored runs are not repeated.
         executor

@@ -37,7 +37,7 @@ __all__ = ["TABLE", "Program", "Table", "claim", "declared", "face", "head", "on
 TABLE, READINGS = "study.toml", "readings"
 
 LARGEST = 2**20
-"""Largest size of the table, bytes."""
+"""Maximum size of the table, bytes."""
 
 _BOUNDS = ("more_than", "less_than", "at_least", "at_most", "between", "equal", "same_as")
 
@@ -72,7 +72,7 @@ def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the table cannot be read or is wrong, or a chapter of it is none of the study's.
+        If the table cannot be read or is invalid, or one of its chapters does not belong to the study.
     """
     table = _beside(package)
     claims = [claim for chapter in chapters for claim in chapter.claims]
@@ -111,7 +111,7 @@ def declared(module: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the table cannot be read or is wrong; the line names the place.
+        If the table cannot be read or is invalid; the message gives the position.
     """
     package, _, name = module.rpartition(".")
     table = _beside(package)
@@ -158,7 +158,7 @@ def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
 
 
 def _modules(raw: Any) -> set[str]:
-    """Return the modules whose measures or readings a table names, as in "causes.slow_rounds"."""
+    """Return the modules whose measures or readings are named in a table, as in "causes.slow_rounds"."""
     if isinstance(raw, list):
         return {name for one in raw for name in _modules(one)}
     if not isinstance(raw, dict):
@@ -188,7 +188,7 @@ def head(table: Table) -> dict[str, Any]:
 
 
 def _terms(table: Table) -> dict[str, str]:
-    """Return codes and words with their explanations; empty if the table has none."""
+    """Return codes and words with their explanations; empty if there are none."""
     if "terms" not in table.raw:
         return {}
     own = table.table("terms")
@@ -199,7 +199,7 @@ def _terms(table: Table) -> dict[str, str]:
 
 
 def _edge(one: Table) -> Edge:
-    """Return an adopted constant with its neighbours."""
+    """Return an adopted constant and its neighbours."""
     one.asked.add("neighbours")
     found = Edge(
         name=one.text("name"),
@@ -215,7 +215,7 @@ def _edge(one: Table) -> Edge:
 
 
 def _runs(table: Table) -> dict[str, int]:
-    """Return the number of seeds of the smallest cell by scale; empty if the table does not give it."""
+    """Return the number of seeds of the smallest cell, by scale; empty if not given."""
     if "runs" not in table.raw:
         return {}
     one = table.table("runs")
@@ -231,21 +231,21 @@ def _publication(one: Table) -> Publication:
 
 
 def claim(one: Table, program: Program, place: str = "") -> Claim:
-    """Return the claim described by a table.
+    """Return the claim defined by a table.
 
     Parameters
     ----------
     one
         The table.
     program
-        Names that the table may use.
+        Names available to the table.
     place
-        Place in the publication, unless the claim gives it itself.
+        Position in the publication, unless given by the claim itself.
 
     Raises
     ------
     InputError
-        If the table is wrong, or uses an unknown name.
+        If the table is invalid, or uses an unknown name.
     """
 
     def half(name: str) -> Criterion | None:
@@ -348,7 +348,7 @@ def _bound(one: Table) -> Bound:
 
 
 class _Quantities:
-    """A user's measure with its return value converted to a list of numbers."""
+    """A user's measure, with its return value converted to a list of numbers."""
 
     def __init__(self, function: Callable[[Tables], Any]) -> None:
         self.function = self.of = function
@@ -387,17 +387,17 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 _read_once = cache(_read)
-"""`_read` with a cache: all chapters of a package read the same file, which does not change during the import."""
+"""Cached `_read`: all chapters of a package read the same file, which does not change during import."""
 
 
 class Table:
-    """A TOML table of the file. Each key is read once, and keys that are never read are refused."""
+    """A TOML table in the file. Each key is read once, and keys that are never read are refused."""
 
     def __init__(self, raw: Mapping[str, Any], place: str) -> None:
         self.raw, self.place, self.asked = raw, place, set[str]()
 
     def done(self) -> None:
-        """Refuse keys that were not read."""
+        """Refuse keys that have not been read."""
         for key in self.raw:
             if key not in self.asked:
                 raise InputError(
@@ -414,42 +414,42 @@ class Table:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a text."""
+        """Return the text stored under a key."""
         return " ".join(str(self._of(key, (str,), "a text", default)).split())
 
     def texts(self, key: str) -> list[str]:
-        """Return a list of texts; empty if it is missing."""
+        """Return the list of texts stored under a key; empty if it is missing."""
         found = self._of(key, (list,), "a list of texts", [])
         return [str(x) for x in found]
 
     def word(self, key: str, words: Sequence[str], *, default: str) -> str:
-        """Return one of some words."""
+        """Return a word, which must be one of those allowed."""
         found = self.text(key, default)
         if found not in words:
             raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: {one_of(found, words)}")
         return found
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return a boolean."""
+        """Return the boolean stored under a key."""
         self.asked.add(key)
         return bool(self._of(key, (bool,), "true or false") if key in self.raw else default)
 
     def number(self, key: str, default: float | None = None) -> float:
-        """Return a number."""
+        """Return the number stored under a key."""
         found = float(self._of(key, (int, float), "a number", default))
         if not math.isfinite(found):
             raise InputError(f"{self.place}.{key}: found {found}; allowed: a number")
         return found
 
     def whole(self, key: str, *, least: int, default: int | None = None) -> int:
-        """Return an integer."""
+        """Return the integer stored under a key."""
         found = int(self._of(key, (int,), f"a whole number, {least} or more", default))
         if found < least:
             raise InputError(f"{self.place}.{key}: found {found}; allowed: a whole number, {least} or more")
         return found
 
     def numbers(self, key: str) -> list[float]:
-        """Return a list of numbers."""
+        """Return the list of numbers stored under a key."""
         found = self._of(key, (list,), "a list of numbers")
         if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
             raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: a list of numbers")
@@ -458,11 +458,11 @@ class Table:
         return [float(x) for x in found]
 
     def table(self, key: str) -> Table:
-        """Return a nested table."""
+        """Return the nested table stored under a key."""
         return Table(self._of(key, (dict,), "a table"), f"{self.place}: {key}")
 
     def tables(self, key: str) -> list[Table]:
-        """Return a list of tables; empty if it is missing."""
+        """Return the list of tables stored under a key; empty if it is missing."""
         found = self._of(key, (list,), f"tables [[{key}]]", [])
         if not all(isinstance(x, dict) for x in found):
             raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: tables [[{key}]]")

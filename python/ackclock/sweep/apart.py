@@ -1,8 +1,8 @@
-"""Makes runs in child processes: suspect runs, which may have ended a process before, and all runs of own code.
+"""Makes runs in child processes: suspect runs, which may have ended a process before, and all runs of user code.
 
-Own code may end its process, or never return (`_wall`). Each thread that makes such runs therefore has a child
+User code may end its process, or never return (`_wall`). Each thread that makes such runs therefore has a child
 process, which lives until a run ends it. That run counts as failed, and the others continue in the next child.
-`serve` is the child. Tasks and outcomes cross two pipes, so that own code has standard input and output to itself.
+`serve` is the child. Tasks and outcomes cross two pipes, so that user code has standard input and output to itself.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from ackclock.sweep.task import Done, Task
 
 SUSPECT_AFTER = 2
-"""Number of attempts without an outcome after which a run is made in a child process, so that a third crash ends only
+"""Number of attempts without an outcome after which a run is made in a child process, so that another crash ends only
 that process.
 """
 
 GIVEN_UP = 8
-"""Number of successive processes ended by the same own code after which its further runs are not started."""
+"""Number of successive processes ended by the same user code after which no more of its runs are started."""
 
 _here = threading.local()
 """Child process of each thread."""
 _serves = False
 _deaths: dict[tuple[str, ...], int] = {}
-"""Own code -> number of processes that it has ended since its last successful run."""
+"""User code -> number of processes that it has ended since its last successful run."""
 
 
 def wanted(task: Task) -> bool:
@@ -73,9 +73,7 @@ def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
 
 
 def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done | None, str]:
-    """Return the outcome of a task, or the cause of the process's death; the child of this thread `lasts` beyond the
-    task.
-    """
+    """Return the outcome of a task, or the cause of the process's death; this thread's child `lasts` beyond the task."""
     child = getattr(_here, "child", None) if lasts else None
     if child is None:
         child = _Child()
@@ -91,7 +89,7 @@ def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done |
 
 
 class _Child:
-    """A process that makes tasks."""
+    """A process that runs tasks."""
 
     def __init__(self) -> None:
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
@@ -116,7 +114,7 @@ class _Child:
                 os.close(one)
 
     def make(self, task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
-        """Return the outcome of a task, or the reason for not having one."""
+        """Return the outcome of a task, or the reason why there is none."""
         self._owns = bool(task.own or task.libraries)
         text = pickle.dumps(task)
         with suppress(BrokenPipeError):
@@ -142,7 +140,7 @@ class _Child:
         return _wall.ended(self._page, b"", code) if self._owns else _wall.how(code)
 
     def end(self) -> None:
-        """Kill the child."""
+        """Kill the child process."""
         for one in (self._tasks, self._answers):
             with suppress(OSError):
                 os.close(one)
@@ -169,7 +167,7 @@ def _opened(answer: tuple[str, Any]) -> Done:
 
 
 def serve(tasks: str, answers: str, page: str) -> None:
-    """Make incoming tasks until the pipe is closed."""
+    """Run incoming tasks until the pipe is closed."""
     global _serves  # noqa: PLW0603 - this process does nothing else
     _serves = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -177,7 +175,7 @@ def serve(tasks: str, answers: str, page: str) -> None:
         _wall.Page(int(page)).use()
     try:
         _serve(int(tasks), int(answers))
-    except BaseException:  # own code may have changed anything in this process; a traceback would be no valid answer
+    except BaseException:  # user code may have changed anything in this process; a traceback is no answer
         os._exit(1)
 
 

@@ -45,10 +45,10 @@ class Axis:
     values
         As in TOML.
     name
-        Column of the results, and label in figures; the key if empty. An axis with the name of another column of the
-        results (`share`, `mean`) has its key as column there.
+        Column name in the results, and label in figures; the key if empty. If another column of the results has that
+        name (`share`, `mean`), the axis has its key as column name there.
     labels
-        Names of the values in tables and figures, one for each; if empty, the values themselves.
+        Names of the values in tables and figures, one per value; if empty, the values themselves.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Axis:
 
     @property
     def repeats(self) -> bool:
-        """Whether a value repeats, so that the axis alone does not identify a run's step."""
+        """Whether a value is repeated, so that the axis alone does not identify a run's step."""
         return len(set(map(_known_by, self.values))) < len(self.values)
 
     @property
@@ -84,7 +84,7 @@ class Axis:
 
     @property
     def _files(self) -> tuple[str, ...]:
-        """Return file names without their folders, if they are still distinct."""
+        """Return file names without their folders, if they remain distinct."""
         if not self.key.endswith(FILE):
             return ()
         names = tuple(Path(str(value)).name for value in self.values)
@@ -203,9 +203,7 @@ def _many(cells: int) -> str:
 
 
 def base_value(value: Any) -> float | None:
-    """Return a value of an axis as a number in base units (s, bit/s, bytes, packets, BDP), or None if it is no
-    quantity.
-    """
+    """Return an axis value as a number in base units (s, bit/s, bytes, packets, BDP), or None if it is not a quantity."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -296,7 +294,7 @@ def _range(written: Mapping[str, Any]) -> list[Any]:
 
 
 def _ends(low: Any, high: Any) -> tuple[Any, Fraction, Fraction]:
-    """Return the format of values between the ends, and both ends as numbers in base units."""
+    """Return the format for values between the ends, and both ends as numbers in base units."""
     numbers = [isinstance(x, int | float) and not isinstance(x, bool) for x in (low, high)]
     if all(numbers):
         if isinstance(low, int) and isinstance(high, int):
@@ -329,7 +327,7 @@ def _decimal(x: Fraction) -> str:
 
 
 def label(value: Any) -> str:
-    """Return a value of an axis as text."""
+    """Return an axis value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

@@ -32,7 +32,7 @@ KEEP_CPU_S = 0.25
 """... and minimum CPU time of the runs to be stored, s: on a busy machine few runs finish per second."""
 
 KEEP_LATEST_S = 5.0
-"""Time after which collected runs are stored in any case, s."""
+"""Time after which finished runs are stored in any case, s."""
 
 MOST_IN_TASK = 2000
 
@@ -46,15 +46,15 @@ class Status:
     total
         Number of requested runs.
     done, failed
-        Number of these runs that are done, and that failed.
+        Number of these runs that are done, and number that failed.
     found
-        Number of finished runs that the store held at the start.
+        Number of finished runs that were in the store at the start.
     wall_s
         Wall time since the start.
     engine_cpu_s
         CPU seconds spent in the engine, all workers together.
     slots
-        Largest number of parallel runs.
+        Maximum number of parallel runs.
     lost
         Lost parts of the store, whose runs were made again.
     """
@@ -80,7 +80,7 @@ class Status:
 
     @property
     def simulating(self) -> float:
-        """Share of the time spent in the engine: CPU seconds divided by elapsed seconds and slots."""
+        """Fraction of the time spent in the engine: CPU seconds divided by elapsed seconds and slots."""
         return self.engine_cpu_s / (self.wall_s * self.slots) if self.wall_s > 0 else 0.0
 
     @property
@@ -91,7 +91,7 @@ class Status:
 
 @dataclass(slots=True)
 class _Pile:
-    """Runs that were made but are not stored yet."""
+    """Runs that have been made but not yet stored."""
 
     done: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Campaign:
     engine
         Identity of the engine that makes the runs; None: this one.
     unmixed
-        Whether each task holds runs with at most one piece of own code, so that two pieces never share a process.
+        Whether each task has runs of at most one piece of user code, so that two pieces never share a process.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Campaign:
         self._ids, states = store.plan(recipe.text, keys, hashes, self._seeds, self._engine)
         self.keys = [key.hex() for key in keys]
         if name:
-            store.adopt(name, recipe.text, self._ids, anew=anew or bool(found))  # also runs of other data or modules
+            store.adopt(name, recipe.text, self._ids, anew=anew or bool(found))  # also runs with other data or modules
         if retry:
             store.retry([run for run, state in zip(self._ids, states, strict=True) if state == FAILED])
         self._todo: deque[int] = deque()
@@ -196,7 +196,7 @@ class Campaign:
 
     @property
     def status(self) -> Status:
-        """Progress; runs that are not stored yet do not count."""
+        """Progress; runs that have not been stored yet do not count."""
         return Status(
             total=self._total,
             done=self._done,
@@ -229,7 +229,7 @@ class Campaign:
         Raises
         ------
         StoreError
-            If the store cannot be written; runs kept before remain.
+            If the store cannot be written; runs stored earlier remain.
         """
         self._refuse_large(executor.slots)
         self._compare(executor)
@@ -263,7 +263,8 @@ class Campaign:
                 task, runs = out.pop(which)
                 self._take_in(task, runs, done)
                 if isinstance(done, Done) and done.cpu_s > 0:
-                    # Number of runs for the wanted duration of a task; the time budget cuts tasks that turn out slow.
+                    # Number of runs that gives a task its target duration; the time budget cuts tasks that turn out
+                    # slow.
                     fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
                     size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
             slots = executor.slots
@@ -275,7 +276,7 @@ class Campaign:
         return self.status
 
     def _compare(self, executor: Executor) -> None:
-        """Repeat one of the stored runs with own code: a different digest shows that it was made by other code.
+        """Repeat one of the stored runs of user code: a different digest shows that different code made it.
 
         Raises
         ------

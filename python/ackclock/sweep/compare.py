@@ -37,7 +37,7 @@ OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
 """Metrics of each group, if there are several groups."""
 MOST_GROUPS = 4
 FAILED = ("flows", ("failed", "failure"))
-"""Table and columns of failed connections and their reasons."""
+"""Table and columns with failed connections and their reasons."""
 FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
 
 LARGER_IS_BETTER = ("goodput_bps", "jain", "fetches_done")
@@ -47,8 +47,8 @@ SMALLER_IS_BETTER = (
 
 
 def better(metric: str) -> int:
-    """Return whether a larger value of a metric is good (1), bad (-1) or neither (0): one flow's share of the
-    bottleneck is lost by another.
+    """Return whether a larger value of a metric is good (1), bad (-1) or neither (0), as for one flow's share of the
+    bottleneck, which another flow loses.
     """
     column = metric.rpartition(".")[2]
     if column in LARGER_IS_BETTER:
@@ -98,13 +98,13 @@ class Compared:
         return difference / abs(base) if base and math.isfinite(base) and math.isfinite(difference) else None
 
     def told(self, metric: str) -> str:
-        """Sentence with the outcome, its size, and whether it is good."""
+        """Sentence with the outcome, the size of the difference, and whether it is good."""
         outcome = self.outcome(metric)
         if not outcome.endswith("is larger"):
             return outcome
         part, sign = self.relative(metric), better(metric)
         much = "" if part is None else f" by {100 * abs(part):.3g} %"
-        if part is not None and part < 0:  # change of the first arm, as in the columns
+        if part is not None and part < 0:  # change in the first arm, as in the columns
             outcome, sign = f"{self.names[0]} is smaller", -sign
         return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
 
@@ -163,8 +163,8 @@ class Compared:
         return table
 
     def failures(self) -> list[str]:
-        """Return one sentence without a full stop for each arm and cause of failures: numbers of such runs describe
-        transfers that ended early.
+        """Return one sentence, without a full stop, for each arm and cause of failure: the numbers of such runs
+        describe transfers that ended early.
         """
         return [
             f"{name}: in {runs:,} of {self.seeds:,} runs {what}"
@@ -212,7 +212,7 @@ def compare(
     metrics
         Metrics to compare; None for the usual metrics of such scenarios.
     precision
-        Add seeds until the interval of this metric's difference is as narrow as this share of the second arm's mean.
+        Add seeds until the interval of this metric's difference is as narrow as this fraction of the second arm's mean.
     folder
         Store for the runs; None to discard them.
     progress, stop
@@ -258,7 +258,7 @@ def compare(
 def _compared(
     campaign: Campaign, metrics: Sequence[str], scenarios: Sequence[Scenario]
 ) -> tuple[dict[str, Comparison], bool]:
-    """Compare each metric; return also whether there is only one pair, because all seeds gave the same run."""
+    """Compare each metric; also returns whether there is only one pair, because all seeds gave the same run."""
     import polars as pl
 
     found: dict[str, Comparison] = {}
@@ -304,7 +304,7 @@ def _usual(*scenarios: Scenario) -> tuple[str, ...]:
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
-    """Refuse names without a dot that are not metrics, before any file is read."""
+    """Refuse names without a dot that are not metrics, before reading any file."""
     known = standard_metrics()
     for name in metrics:
         if measure(name) is None and "." not in name and name not in known:

@@ -48,7 +48,7 @@ of the query.
 
 
 class StoreError(UnavailableError):
-    """The store can no longer be written: no space, no permission, or another session."""
+    """Raised if the store can no longer be written: no space, no permission, or another session."""
 
 
 def to_read(folder: Path) -> sqlite3.Connection:
@@ -61,7 +61,7 @@ def to_read(folder: Path) -> sqlite3.Connection:
     DamagedError
         If the database is damaged.
     UnavailableError
-        If another process or the disk does not let it be read.
+        If another process or a disk error prevents reading.
     """
     database = folder / _NAME
     if not database.is_file():
@@ -83,7 +83,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     folder
         Folder of the store.
     again
-        Whether the folder may hold files that belong to no database.
+        Whether the folder may contain files that do not belong to a database.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     if not again:
         _check_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):  # SQLite would say less about a folder that is not writable
+    with tempfile.TemporaryFile(dir=folder):  # SQLite's message about a folder that is not writable says less
         pass
     lock = _held(folder)
     try:
@@ -144,8 +144,8 @@ def _objects() -> integrity.Objects:
 
 @contextmanager
 def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
-    """Stop a query that takes more steps than a file of this size can need: pages that refer to each other form an
-    endless chain.
+    """Stop a query that takes more steps than a file of this size can need, as when pages refer to each other in a
+    loop.
     """
     try:
         pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
@@ -199,8 +199,8 @@ def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sq
 
 
 def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows of a query on an open database. Some damage shows only during a query; raises as `to_read`
-    does.
+    """Return the rows of a query on an open database. Some damage only becomes apparent during a query; raises as
+    `to_read` does.
     """
     try:
         return db.execute(query, values).fetchall()
@@ -213,7 +213,7 @@ def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> l
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Context manager of a transaction: all of its changes are made, or none."""
+    """Context manager for a transaction: either all of its changes are made, or none."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -226,8 +226,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def durable(db: sqlite3.Connection) -> Iterator[None]:
-    """Context manager of a transaction that is on disk when it ends, because later steps such as renaming and
-    removing files rely on it.
+    """Context manager for a transaction that is on disk when it ends, because later steps such as renaming and removing
+    files rely on it.
     """
     db.execute("PRAGMA synchronous = FULL")
     try:
@@ -267,7 +267,7 @@ def is_held(folder: Path) -> bool:
 
 
 def set_aside(folder: Path) -> list[str]:
-    """Rename a damaged database, and parts known only to it, to other names beside the store.
+    """Move a damaged database, and the parts known only to it, aside under other names.
 
     Returns
     -------
@@ -301,7 +301,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
     try:
         fresh = not db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
-        fresh = False  # the fault is reported below
+        fresh = False  # the error is reported below
     if not fresh:
         check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
@@ -316,7 +316,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 
 def _read_only(database: Path) -> sqlite3.Connection:
-    """Open a database in a read-only folder. Nothing can change there, and SQLite must be told so."""
+    """Open a database in a read-only folder. SQLite must be told that nothing can change there."""
     where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         db = _connected(f"{where}?{options}", uri=True, timeout=30)
@@ -373,7 +373,7 @@ def _held(folder: Path) -> sqlite3.Connection:
         if "locked" in str(error):
             raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
         raise
-    except sqlite3.DatabaseError:  # no longer a database: no session can lock it, and it is empty
+    except sqlite3.DatabaseError:  # no longer a database: it cannot be locked, and it is empty
         lock.close()
         (folder / "lock.sqlite").unlink()
         return _held(folder)

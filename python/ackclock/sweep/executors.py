@@ -1,4 +1,4 @@
-"""Executors that make the runs: threads of this process, or workers of a Dask cluster."""
+"""Executors that run the tasks: threads of this process, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Finished = tuple[int, Done | Exception]
 
 
 class Executor(Protocol):
-    """Contract of executors: every submitted task is returned exactly once, in any order."""
+    """Contract for executors: every submitted task is returned exactly once, in any order."""
 
     target_s: float
-    """Wanted duration of a task, s."""
+    """Target duration of a task, s."""
 
     @property
     def slots(self) -> int:
@@ -35,7 +35,7 @@ class Executor(Protocol):
         """Submit a task."""
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """Return finished tasks; may be empty after `timeout_s`."""
+        """Return finished tasks; after `timeout_s` there may be none."""
 
     def close(self) -> None:
         """Accept no more tasks."""
@@ -110,8 +110,8 @@ class Threads:
 
 
 HANDSHAKE_S = 15.0
-"""Time within which a scheduler must answer, s: it sends a greeting at once, while another listener sends something
-that cannot be parsed.
+"""Time within which a scheduler must answer, s. It sends a greeting at once; any other server sends something that
+cannot be parsed.
 """
 
 
@@ -135,7 +135,7 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
 
 
 class Dask:
-    """Workers of a Dask cluster. The runs of a worker that dies are repeated by another.
+    """Workers of a Dask cluster. If a worker dies, another one repeats its runs.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
         given = {**options, "job_script_prologue": first}
         cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **given})
         cluster.sync(_submit, cluster, workers)
-        # A job that ends, by its time limit or with its node, is replaced by another.
+        # A job that ends, because of its time limit or with its node, is replaced by another.
         cluster.adapt(minimum_jobs=workers, maximum_jobs=workers, interval="5s")
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         if cluster is not None:
@@ -277,7 +277,7 @@ async def _submit(cluster: Any, jobs: int) -> None:
         await cluster
     except BaseException:
         for job in cluster.workers.values():
-            if job.job_id is None:  # the cluster was never submitted; closing it would wait for that
+            if job.job_id is None:  # the cluster was never submitted, and closing it would wait for that
                 job.status = _import("distributed").Status.closed
         raise
 

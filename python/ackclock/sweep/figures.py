@@ -1,6 +1,6 @@
 """Figures of a sweep, chosen from its axes: lines with bands, bars, groups of flows, heat map, distributions, throughput against delay.
 
-Every value of an axis is shown, named as the selected one, or averaged at the user's request. Intervals are over
+Every axis value is shown, named as the selected one, or averaged at the user's request. Intervals are over
 seeds, never over axes. Each heading states the result in numbers.
 
 Length: one function for each kind of figure, and their common parts.
@@ -109,19 +109,19 @@ def figures(
     where
         "AXIS=VALUE": only runs with this value.
     average
-        Axes over which means are taken; only of a metric that is a share, or with `normalise`.
+        Axes over which means are taken; only for a metric that is a fraction, or with `normalise`.
     against
         "AXIS=VALUE": differences from the run with this value, seed by seed.
     normalise
-        Whether to show rates as shares of the bottleneck's capacity, and times as multiples of the base RTT. None: if
-        the metric is a rate and rates are an axis, which would otherwise dominate the figure.
+        Whether to show rates as fractions of the bottleneck's capacity, and times as multiples of the base RTT. None:
+        if the metric is a rate and rates are an axis, which would otherwise dominate the figure.
     scale
         "shared": one y axis for all panels; "free": separate axes; "auto": separate axes if one panel would be flat
         beside another.
     width
         "single" or "double": columns of a paper; None for as wide as the panels need.
     style
-        File of matplotlib's settings (`.mplstyle`), applied after the package's own.
+        matplotlib style file (`.mplstyle`), applied after the package's own.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def figures(
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"--kind: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
-    # titles in regular weight: a second font costs a tenth of a second in each PDF
+    # titles in regular weight, because a second font costs 0.1 s in each PDF
     rc = {"axes.titleweight": "normal", **(narrow_rc(width) if width else {}), **(read_style(style) if style else {})}
     wanted = tuple(kinds) or KINDS
     found = measure(metric)
@@ -256,7 +256,7 @@ def _lines(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "
 
 
 def _bars(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "bars") -> Figure | None:
-    """Draw categories along x instead of lines, and panels or groups side by side."""
+    """Draw categories along x instead of lines, with panels or groups side by side."""
     rest = [c for c in (look.by, look.x, *look.panels) if c is not None]
     if not rest:
         return None
@@ -311,7 +311,7 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
     numbers = [c for c in drawn[1:] if seen.axes[c].numbers]
     y = max(numbers or drawn[1:], key=lambda c: len(seen.axes[c].values))
     if not asked and min(len(seen.axes[c].values) for c in (x, y)) < 3:
-        return None  # two values are better shown by lines
+        return None  # lines show two values better
     chosen = _fitted(seen, look, x=x, by=y, rest=[c for c in drawn if c not in (x, y)])
     table = summary(seen, metric, chosen, along=x)
     factor, unit = scaled(seen.unit(metric), table["mean"].drop_nulls().to_list())
@@ -361,7 +361,7 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
 
 
 def _fitted(seen: View, look: Look, *, x: str | None, by: str | None, rest: Sequence[str]) -> Look:
-    """Add panels for axes that have no other place, as far as they fit, and select one value of the remaining axes."""
+    """Add panels for axes not drawn otherwise, as far as they fit, and select one value of each remaining axis."""
     from ackclock.sweep.look import MOST_PANELS
 
     panels: list[str] = []
@@ -544,11 +544,11 @@ def _panels(
 
 
 FIRM = "\u00a0"
-"""Space at which a line is never broken."""
+"""Space at which no line break is allowed."""
 
 
 def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) -> str:
-    """Return a title that is broken between axes, and within a value only if the value is longer than a line."""
+    """Return a title with line breaks between axes, and within a value only if it is longer than a line."""
     room = max(int(11 * inches), 12)
     parts = [at(seen, {column: value}) for column, value in zip(look.panels, place, strict=True)]
     whole = [part.replace(" ", FIRM) if len(part) < room else part for part in parts]
@@ -573,7 +573,7 @@ def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
 
 
 def _heading(seen: View, data: pl.DataFrame, metric: str, unit: str, look: Look, x_unit: str, *, what: str = "") -> str:
-    """Return the result in one line, from values in the figure; nothing is averaged over positions."""
+    """Return the result in one line, from values in the figure, without averaging over positions."""
     what = what or _capital(seen.told(metric))
     end = _where(seen, look)
     along = ("x",) if "x" in data.columns else ()
@@ -667,7 +667,7 @@ def _where(seen: View, look: Look) -> str:
 
 
 def _shown_alone(seen: View, look: Look) -> str:
-    """Return the values that were selected because not all of them fit."""
+    """Return the values that were selected because not all of them fit in the figure."""
     if not look.fixed:
         return ""
     return f" Only {at(seen, look.fixed)} is shown; --where, --panel and --average choose otherwise."

@@ -1,5 +1,5 @@
-"""Checks that a store still holds everything that was written to it: size and checksum of each file, and the
-database's own check.
+"""Checks that a store still has everything that was written to it: size and checksum of each file, and the database's
+own integrity check.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ CREATE TABLE IF NOT EXISTS files (
   part INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (part, name)
 ) WITHOUT ROWID
 """
-"""Size and checksum of each file of a part at the time of writing."""
+"""Size and checksum of each file of a part when it was written."""
 
 
 UNREADABLE = "cannot be read"
 
 
 class DamagedError(UnavailableError):
-    """A file of a store is missing or changed."""
+    """Raised if a file of a store is missing or has changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,7 +185,7 @@ _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LI
 
 
 def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
-    """Return the first object with a foreign definition, before any query could execute it."""
+    """Return the first object whose definition is not ours, before any query could execute it."""
     found = objects(db)
     for kind, name in known.keys() - found.keys():
         if kind == "table":
@@ -203,13 +203,13 @@ def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
 
 
 def _unlike(db: sqlite3.Connection) -> str | None:
-    """Return the first value that no store writes, if there is one."""
+    """Return the first value that no store would write, if there is one."""
     for table in _KINDS:
         if db.execute(_ANY_OTHER[table]).fetchone():
             others = (
                 c for c, other in _OTHER[table].items() if db.execute(f"SELECT 1 FROM {table} WHERE {other}").fetchone()
             )
-            column = next(others, None)  # without an index, whose answer for one column may differ from the table's
+            column = next(others, None)  # without an index, which may disagree with the table about a column
             return f"{table}{f'.{column}' if column else ''} holds what no store writes"
     return None
 

@@ -38,8 +38,8 @@ GROUP = "axis.group"
 """Column of a view that identifies flow groups."""
 
 _EDGE = 0.1
-"""Tolerated excess of a share over 1 at the edge of a window: data that had arrived before is acknowledged when the
-gap in front of it is filled.
+"""Tolerated excess of a share over 1 at the edge of a window: data that arrived earlier is acknowledged when the gap in
+front of it is filled.
 """
 
 NORMAL = {"bit/s": "share of the bottleneck", "s": "multiple of the base RTT"}
@@ -57,7 +57,7 @@ class Dimension:
     values
         Two or more, in order; the columns of a view have their labels.
     bundle
-        Equal for axes that step together, of which one is enough.
+        Identical for axes that step together, of which one is enough.
     """
 
     name: str
@@ -117,7 +117,7 @@ class View:
     against: tuple[str, str] | None = None
 
     def find(self, option: str, name: str) -> str:
-        """Return the column of an axis, by its name or the key of the scenario.
+        """Return the column of an axis, given its name or its scenario key.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class View:
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
-        """Return whether values from different paths may be averaged: true for shares of a quantity that every path
+        """Return whether values from different paths may be averaged: true for fractions of a quantity that every path
         has.
         """
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
@@ -215,8 +215,8 @@ class View:
         return replace(self, runs=runs, axes={c: axes[c] for c in order}, fixed=fixed)
 
     def minus(self, base: str, metrics: Sequence[str]) -> View:
-        """Return metrics minus those of the run with the same seed, one value of an axis ("AXIS=VALUE"), and
-        otherwise equal axes.
+        """Return metrics minus those of the run with the same seed, one value of an axis ("AXIS=VALUE"), and otherwise
+        identical axes.
 
         Raises
         ------
@@ -250,11 +250,11 @@ class View:
         return replace(self, runs=runs, axes=axes, fixed=fixed, against=(words(axis.name), value))
 
     def normalised(self, metrics: Sequence[str]) -> View:
-        """Return rates as a share of the bottleneck's capacity, times as multiples of the path's base RTT, cell by
+        """Return rates as a fraction of the bottleneck's capacity, times as multiples of the path's base RTT, cell by
         cell.
 
-        Where flows run at different times, the sum of their rates can exceed the link's rate. The share is then that
-        of all bytes in one window, from the first possible start to the end of the run.
+        Where flows run at different times, the sum of their rates can exceed the link's rate. The fraction then covers
+        all bytes in one window, from the earliest possible start to the end of the run.
 
         Raises
         ------
@@ -320,18 +320,18 @@ def _come_and_go(sweep: Sweep) -> bool:
 
 
 def _summed(metric: str) -> bool:
-    """Return whether the metric is a sum over the rates of several flows."""
+    """Return whether the metric is a sum of the rates of several flows."""
     return metric == "goodput_bps" or (metric.startswith(("run.", "group.")) and metric.endswith(".goodput_bps"))
 
 
 def _bytes(metric: str) -> str:
-    """Return the column with the bytes behind a rate."""
+    """Return the column with the byte count behind a rate."""
     return metric.removesuffix("goodput_bps") + "bytes_acked"
 
 
 def _window(scenario: Scenario, *, warm: bool) -> float:
-    """Return the time from the first possible start of a flow to the end of the run, s; from the end of the warm-up
-    if bytes are counted from there.
+    """Return the time from the earliest possible flow start to the end of the run, s; from the end of the warm-up if
+    bytes are counted from there.
     """
     starts = [group.engine() for group in scenario.flows]
     drawn = [start.get("start_s", {}).get("low", 0.0) for start in starts]
@@ -390,7 +390,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
     axes: dict[str, Dimension] = {}
     columns: dict[str, Any] = {"cell": pl.Series(range(len(sweep.points)), dtype=pl.UInt32)}
     for i, axis in enumerate(sweep.axes):
-        if len(axis.shown) > 1 and not axis.repeats:  # a repeating axis follows from another in its group
+        if len(axis.shown) > 1 and not axis.repeats:  # a repeating axis is determined by another one in its group
             column = f"axis.{i}"
             axes[column] = Dimension(
                 name=axis.name or axis.key, values=axis.shown, bundle=bundles.get(axis.key, column)
@@ -421,7 +421,7 @@ def _whole(unit: str, scenario: Scenario, metric: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """Arrangement of the grid's axes in a figure.
+    """Arrangement of the grid axes in a figure.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ class Look:
     averaged
         Columns over which means are taken, on the user's request.
     across
-        Column of `panels`, its last, whose values are columns of panels; None where panels are in no order of columns.
+        Last column of `panels`, if its values are laid out as columns of panels; else None.
     """
 
     x: str | None
@@ -448,7 +448,7 @@ class Look:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """Columns whose values are all drawn."""
+        """Columns of which every value is drawn."""
         return tuple(c for c in (*self.panels, self.by, self.x) if c)
 
 
@@ -479,7 +479,7 @@ def choose(
     Raises
     ------
     InputError
-        If there is no such axis, an axis has two places, or there are too many panels.
+        If there is no such axis, an axis is placed twice, or there are too many panels.
     """
     columns = seen.axes
     places: dict[str, str] = {}
@@ -509,7 +509,7 @@ def choose(
         )
 
     def left() -> list[str]:
-        """Return axes without a place; of axes that step together one is enough."""
+        """Return the axes that are not placed yet; of axes that step together, one is enough."""
         told = {columns[c].bundle for c in (along, lines, *panels, *averaged) if c}
         once = {axis.bundle: c for c, axis in reversed(list(columns.items()))}
         return [c for c in columns if columns[c].bundle not in told and once[columns[c].bundle] == c]
@@ -565,11 +565,11 @@ def groups(table: pl.DataFrame, *columns: str | None) -> list[tuple[tuple[str, .
 
 
 def at(seen: View, values: Mapping[str, str]) -> str:
-    """Return values of axes in words: "rate 10 Mbit/s, buffer 2 BDP"."""
+    """Return axis values in words: "rate 10 Mbit/s, buffer 2 BDP"."""
     return ", ".join(f"{seen.words(c)} {value}" for c, value in values.items())
 
 
 def fixed_words(seen: View, look: Look) -> str:
-    """Return the values of axes that are not drawn: "at loss 0 %"; empty if there are none."""
+    """Return the values of the axes that are not drawn: "at loss 0 %"; empty if there are none."""
     told = [*(f"{words(name)} {value}" for name, value in seen.fixed.items()), at(seen, look.fixed)]
     return ", ".join(text for text in told if text)

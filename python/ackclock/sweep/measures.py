@@ -1,4 +1,4 @@
-"""Names of measures of a run: a metric of the run, or a number of one flow, one group or all flows together.
+"""Names of measures: a metric of the run, or a number for one flow, one group or all flows together.
 
 "goodput_bps" and "flows.rtos.max" are metrics. "flow.1.share", "group.ours.p95_rtt_s" and "run.loss_share" are
 columns of the table `performance`, which sweeps of up to 100 flows store: for the flow with this number, the group
@@ -77,7 +77,7 @@ class Measure:
     column: str
 
     def select(self, performance: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of this measure; the table has a column `name`.
+        """Return the rows for this measure; the table has a column `name`.
 
         Raises
         ------
@@ -117,7 +117,7 @@ def measure(metric: str) -> Measure | None:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Bounds of all values of a metric: 0 to 1 for shares and Jain's index, 0 at least for rates, times and packets,
+    """Bounds of a metric's values: 0 to 1 for fractions and Jain's index, 0 at least for rates, times and packets,
     otherwise infinite. Tables, figures and their data cut intervals there.
 
     Examples
@@ -166,7 +166,7 @@ def all_same(rows: pl.DataFrame) -> bool:
 
 
 def distinct(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
-    """Return the runs without repetitions in cells whose seeds all gave the same run: twenty equal runs are one
+    """Return the runs without repetitions in cells whose seeds all gave the same run: twenty identical runs are one
     observation.
 
     Parameters

@@ -59,12 +59,12 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
 
 
 def trusting(sweep: Sweep) -> tuple[str, ...]:
-    """Return the option that a sweep with own controllers requires."""
+    """Return the option that a sweep with user controllers requires."""
     return ("--own-code",) if any(named(name) for _, name in sweep.controllers()) else ()
 
 
 def _portable(sweep: Sweep) -> str:
-    """Return the scenario as text, with own controllers named relative to their file's folder."""
+    """Return the scenario as text, with user controllers named relative to their file's folder."""
     text = sweep.scenario.to_toml()
     for _, name in sweep.scenario.controllers():
         if named(name):
@@ -82,10 +82,10 @@ def write(
     formats: Collection[str] = (),
     name: str = "report",
 ) -> Path:
-    """Write `report.html`, or a page of another name, and `figures/` (SVG, data, and `formats`). Either all files are
-    written or none.
+    """Write `report.html`, or a page with a different name, and `figures/` (SVG, data, and `formats`). Either all files
+    are written or none.
 
-    A figure of the same name in another format is removed, because it belongs to an earlier plot.
+    A figure with the same name in a different format is removed, because it belongs to an earlier plot.
 
     Raises
     ------
@@ -155,7 +155,7 @@ _COLUMNS = (
 
 
 def _groups(results: Results) -> list[report.Section]:
-    """Return the values of each flow group if runs have several groups."""
+    """Return the values of each flow group, if runs have several groups."""
     import polars as pl
 
     seen = by_group(results)

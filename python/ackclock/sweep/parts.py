@@ -1,4 +1,4 @@
-"""Parquet files of a store: their locations, and a way of writing that never makes a partial file look complete.
+"""Parquet files of a store: where they are, and how they are written so that a partial file never looks complete.
 
 A file is written under a temporary name (`.tmp`) and gets its final name after the database records it.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NAME = re.compile(r"part-(\d{6,})\.parquet(\.tmp)?")
-"""Names that the store uses; other files in its folders are foreign and are left alone."""
+"""Names that the store uses; other files in its folders are not its own and are left alone."""
 
 
 def place(folder: Path, recipe: int, table: str, part: int) -> Path:
@@ -27,7 +27,7 @@ def place(folder: Path, recipe: int, table: str, part: int) -> Path:
 
 
 def there(folder: Path, recipe: int, table: str, part: int) -> Path | None:
-    """Return the file of a part, which may not have its final name yet."""
+    """Return a part's file, which may not have its final name yet."""
     named = place(folder, recipe, table, part)
     return next((p for p in (named, _tmp(named), named) if p.exists()), None)
 
@@ -108,5 +108,5 @@ def _tmp(named: Path) -> Path:
 
 
 def _is_ours(folder: Path, file: Path) -> bool:
-    """Return whether the file really lies at its path: a link in a stranger's folder must not lead to other files."""
+    """Return whether the file really is at its path: a link in a stranger's folder must not lead to other files."""
     return file.resolve() == folder.resolve() / file.relative_to(folder)

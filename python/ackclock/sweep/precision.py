@@ -12,19 +12,19 @@ from ackclock.judge.intervals import Estimate, seeds_needed
 from ackclock.units import parse_share
 
 LEAST_SEEDS = 5
-"""Minimum number of seeds: with fewer the estimated spread is too uncertain."""
+"""Minimum number of seeds; with fewer, the estimated spread is too uncertain."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Precision:
-    """Wanted width of the 95 % interval of a metric's mean.
+    """Target width of the 95 % interval of a metric's mean.
 
     Parameters
     ----------
     metric
         Name of the metric.
     width
-        Distance between the ends of the interval as a share of the mean.
+        Full width of the interval as a fraction of the mean.
     most_seeds
         Maximum number of seeds.
     """
@@ -51,8 +51,8 @@ class Precision:
         wanted = seeds_needed(estimate, self.width * unit)
         if wanted == estimate.n:
             return wanted
-        # Added in steps, because the spread was estimated from few runs; and a tenth more, because the spread may be
-        # larger than estimated.
+        # Seeds are added in steps, because the spread was estimated from few runs, and a tenth more than estimated,
+        # because the spread may be larger.
         return min(math.ceil(wanted * 1.1), 4 * estimate.n, self.most_seeds)
 
 
@@ -71,7 +71,7 @@ def parse_width(text: str) -> float:
 
 
 def extended(seeds: Sequence[int], wanted: int) -> tuple[int, ...]:
-    """Return the seeds extended to `wanted` by the numbers that follow the largest."""
+    """Return the seeds, extended to `wanted` seeds by those that follow the largest."""
     if wanted <= len(seeds):
         return tuple(seeds)
     return (*seeds, *islice(count(max(seeds) + 1), wanted - len(seeds)))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Results:
-    """Runs of a sweep, finished or not.
+    """Runs of a sweep, whether finished or not.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Results:
             numbers = {label(value): base_value(value) for value in axis.shown}
             number = pl.col(column).replace_strict(numbers, default=None, return_dtype=pl.Float64)
             name = f"{column}_{_ENDS[unit]}"
-            columns.append(number.alias(f"{column}_value" if name in table.columns else name))  # a name may be taken
+            columns.append(number.alias(f"{column}_value" if name in table.columns else name))  # the name may be taken
         return table.select(columns)
 
     @property
@@ -221,7 +221,7 @@ class Results:
 
 
 _ENDS = {"s": "s", "bit/s": "bps", "bytes": "bytes", "packets": "packets", "BDP": "bdp", "": "share"}
-"""Unit of an axis -> suffix of the column with its numbers; a text without a unit is a share ("2 %")."""
+"""Unit of an axis -> suffix of the column with its numbers; a text without a unit is a fraction ("2 %")."""
 
 
 def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
@@ -240,7 +240,7 @@ def _undefined(rows: pl.DataFrame, metric: str) -> int:
 
 
 def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
-    """Write the sweep and the axis values of its cells beside the runs, for later readers."""
+    """Write the sweep and the axis values of its cells beside the runs, for later use."""
     place = _place(folder, sweep.name)
     frame = cell_table(sweep, cells)
     with staged(place, marks=OWN) as part:
@@ -276,7 +276,7 @@ def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:
 
 
 def read(folder: str | Path, name: str = "") -> Results:
-    """Read the present results of a sweep; another process may still be writing.
+    """Read the current results of a sweep; another process may still be writing.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def sweep_of(store: Store, name: str = "") -> Sweep:
 
 
 def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
-    """Return a row per finished run; with `keys`, the last column is the store's key."""
+    """Return one row per finished run; with `keys`, the last column is the store's key."""
     import polars as pl
 
     place = _file(store.folder, sweep.name, "cells.parquet")
@@ -346,7 +346,7 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
 
 
 LARGEST_CELLS = 2**30
-"""Maximum size of the table of a sweep's cells, bytes; there are at most 200,000 cells."""
+"""Maximum size of a sweep's cell table, bytes; there are at most 200,000 cells."""
 
 
 def _sum(file: Path) -> str:
@@ -379,7 +379,7 @@ def _inside(folder: Path, place: Path) -> Path:
 
 
 def _series(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values of an axis as a column of one type: numbers or booleans unchanged, otherwise text."""
+    """Return axis values as a column of one type: numbers or booleans unchanged, otherwise text."""
     if all(isinstance(v, bool) for v in values):
         return values
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):

@@ -1,4 +1,4 @@
-"""A sweep from start to end: plan, make the missing runs, add seeds for a wanted precision, write the table."""
+"""A sweep from start to finish: plan, make the missing runs, add seeds for a target precision, write the table."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def run(
     sweep
         Sweep to run.
     folder
-        Folder of the store; created if it does not exist. Runs that it already holds, of this or another sweep, are
-        not repeated.
+        Folder of the store; created if it does not exist. Runs that it already contains, from this or another sweep,
+        are not repeated.
     executor
         Executor of the runs.
     precision
@@ -56,7 +56,7 @@ def run(
     Raises
     ------
     StoreError, InputError
-        If the folder cannot be used; runs kept before stay.
+        If the folder cannot be used; runs stored earlier remain.
     """
     started = time.perf_counter()
     folder = Path(folder)
@@ -101,12 +101,13 @@ def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list
     wider = []
     frames = by_cell(campaign, precision.metric, [cell.scenario for cell in cells])
     for cell, frame in zip(cells, frames, strict=True):
-        if all_same(frame):  # more equal runs would not narrow the interval
+        if all_same(frame):  # more identical runs would not narrow the interval
             wider.append(cell)
             continue
         e = estimate(frame.with_columns(cell=0), precision.metric)
         wanted = precision.more(e)
-        # Runs without a value do not narrow the interval, so the number is scaled by the share of runs that have one.
+        # Runs without a value do not narrow the interval, so the number is scaled up by the fraction of runs that have
+        # one.
         if wanted > e.n and e.n:
             wanted = min(math.ceil(wanted * frame.height / e.n), precision.most_seeds)
         wider.append(dataclasses.replace(cell, seeds=extended(cell.seeds, wanted)))

@@ -1,4 +1,4 @@
-"""Storage of runs: one folder with a database for the state of each run, and Parquet files for their results.
+"""Stores runs: one folder with a database for the state of each run, and Parquet files for the results.
 
 Layout:
 
@@ -46,14 +46,14 @@ class Store:
     write
         Whether runs will be added. Damaged parts are then discarded: `lost` lists them, and their runs are pending.
     again
-        Whether to start again in a folder whose database was moved aside.
+        Whether to start afresh in a folder whose database was moved aside.
 
     Raises
     ------
     InputError
         If the folder is not a store, or cannot be used.
     StoreError
-        If another process writes into it.
+        If another process is writing to it.
     """
 
     def __init__(self, folder: str | Path, *, write: bool = False, again: bool = False) -> None:
@@ -88,7 +88,7 @@ class Store:
     def plan(
         self, recipe: str, keys: Sequence[bytes], scenarios: Sequence[str], seeds: Sequence[int], engine: str
     ) -> tuple[list[int], list[str]]:
-        """Record runs that the store does not know yet.
+        """Record runs that are not in the store yet.
 
         Parameters
         ----------
@@ -147,21 +147,21 @@ class Store:
             )
 
     def claim(self, runs: Sequence[int]) -> None:
-        """Mark runs as being made."""
+        """Mark runs as started."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def release(self, runs: Sequence[int]) -> None:
-        """Remove the mark from runs that were handed out but not started."""
+        """Unmark runs that were handed out but not started."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def retry(self, runs: Sequence[int]) -> None:
-        """Let failed runs be made again."""
+        """Mark failed runs as missing, so that they are made again."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', error = NULL WHERE id = ? AND state = 'failed'",
@@ -171,7 +171,7 @@ class Store:
     def commit(
         self, recipe: str, done: Sequence[int], tables: Mapping[str, pl.DataFrame], failed: Mapping[int, str]
     ) -> None:
-        """Store the data of runs and their new states: all of them or none.
+        """Store the data and the new states of runs, either for all of them or for none.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Store:
             parts.give_names(files.values())
 
     def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts of a recipe into one, if there are more than `above`."""
+        """Merge the parts of a recipe into one if there are more than `above`."""
         with self.explained():
             self._check_there()
             number = self._recipe(recipe)
@@ -317,7 +317,7 @@ class Store:
             sweep,
             most,
         )
-        # any text, because the file may have been altered
+        # may be any text, because the file may have been altered
         return [(scenario, seed, (error or b"").decode(errors="replace")) for scenario, seed, error in rows]
 
     def member_keys(self, sweep: str) -> list[str]:
@@ -353,7 +353,7 @@ class Store:
         return int(found[0])
 
     def _known(self, recipe: int, keys: Sequence[bytes]) -> tuple[dict[bytes, int], dict[bytes, str]]:
-        """Return number and state of the runs that the database knows."""
+        """Return the number and state of the runs in the database."""
         (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
         if held <= 4 * len(keys):  # one query for all runs is ten times as fast as one per run
             rows: Iterable[tuple[bytes, int, str]] = self._db.execute(
@@ -377,7 +377,7 @@ class Store:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
 
     def _recover(self) -> None:
-        """Finish or undo the steps that a killed process began."""
+        """Finish or undo steps that a killed process began."""
         state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
         for file, recipe, part, unnamed in parts.found(self.folder):
             live = state.get((recipe, part))
@@ -385,7 +385,7 @@ class Store:
                 parts.give_names([file])
             elif live == 0 or (live is None and unnamed):  # merged into another part, or never recorded
                 file.unlink()
-        remove_parts(self.folder.resolve().parent)  # left behind by the check whether a folder can be created
+        remove_parts(self.folder.resolve().parent)  # left behind by the check that a folder can be created
         for place in (self.folder / "sweeps").glob("*"):
             if place.is_dir() and not place.is_symlink():
                 remove_parts(place)
@@ -418,8 +418,8 @@ class Store:
             self._check_there()
 
     def _check_there(self) -> None:
-        """Refuse to write if the store has been moved: files would go beside a database that does not know them, or
-        into another store.
+        """Refuse to write if the store has been moved: files would end up beside a database that does not list them, or
+        in another store.
         """
         if database.identity(self.folder) != self._file:
             raise StoreError(

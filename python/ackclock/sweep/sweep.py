@@ -51,7 +51,7 @@ class Recipe:
 
     @property
     def text(self) -> str:
-        """The recipe as text; equal recipes give equal texts."""
+        """The recipe as text; identical recipes give identical texts."""
         return json.dumps([list(self.metrics), [[n, None if c is None else list(c)] for n, c in self.tables]])
 
 
@@ -80,7 +80,7 @@ class Cell:
 
     @cached_property
     def own(self) -> tuple[OwnClass, ...]:
-        """Own controller classes that the scenario names."""
+        """User controller classes that the scenario names."""
         return self.scenario.own()
 
     @cached_property
@@ -111,7 +111,7 @@ class Sweep:
     tables
         Tables that are kept in full, such as "flows" or "fetches"; `performance` is kept with up to 100 flows.
     trace
-        "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all, and keep the table `acks`.
+        "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all flows, and keep the table `acks`.
     time_limit
         CPU time that a run may take, such as "10 min"; a run that takes more fails. None for no limit.
 
@@ -180,7 +180,7 @@ class Sweep:
         Raises
         ------
         ScenarioError
-            If `time_limit` is no duration.
+            If `time_limit` is not a duration.
         """
         if self.time_limit is None:
             return None
@@ -209,7 +209,7 @@ class Sweep:
         Raises
         ------
         ScenarioError
-            If one of them is impossible.
+            If one of them is not possible.
         """
         by_key = {axis.key: axis for axis in self.axes}
         base = self.scenario if self.trace == "none" else self.scenario.set("record.trace", self.trace)
@@ -325,7 +325,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
     path
         A TOML file of at most 1 MiB. The path of its scenario is relative to the file's folder.
     own_code
-        Whether controllers may be named by a file of Python, which a run would execute.
+        Whether controllers may be given as Python files, which a run would execute.
 
     Raises
     ------

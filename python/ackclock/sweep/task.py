@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """Task for a worker, made of plain values so that it can be sent.
+    """Task for a worker, consisting of plain values so that it can be sent.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Task:
     limit_s
         CPU seconds that a run may take.
     apart
-        Whether to make them in a separate process, because the process that made them died twice.
+        Whether to make them in a separate process, because the process making them has died twice.
     own
-        Users' own classes that the scenarios name.
+        User classes that the scenarios name.
     libraries
         Libraries of stacks that the scenarios name.
     """
@@ -123,7 +123,7 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
                 task.limit_s,
             )
         )
-    except AckclockError as error:  # a text that cannot be read must fail alone, in a separate task
+    except AckclockError as error:  # a text that cannot be parsed must fail alone, in a separate task
         if len(task.texts) == 1:
             none = [None] * len(task.runs)
             return Done(digests=none, errors=[str(error)] * len(none), metrics={}, tables={}, cpu_s=0.0)
@@ -191,7 +191,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
     for name in told[0].done.tables:
         columns = {c: series(c, k, b) for c, (k, b) in _joined([m.done.tables[name] for m in told]).items()}
         at = columns.pop("run").to_numpy().astype(np.int64)
-        # Positions are counted from the start of each task.
+        # Run positions are counted from the start of each task.
         rows = [len(series("run", *m.done.tables[name]["run"])) for m in told]
         before = np.cumsum([0, *(len(m.done.digests) for m in told[:-1])])
         at += np.repeat(before, rows)
@@ -200,7 +200,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Concatenate columns. A column that some parts lack holds floats, and is empty for those parts."""
+    """Concatenate columns. A column that some parts lack is a float column, and is empty for those parts."""
     if len(parts) == 1:
         return parts[0]
     found: dict[str, tuple[str, Any]] = {}
@@ -217,7 +217,7 @@ def _nothing(part: Columns) -> bytes:
 
 
 def run_key(scenario: str, seed: int, engine: str) -> bytes:
-    """Return the identity of a run: a hash of its scenario's hash, its seed, and the engine's version and build."""
+    """Return the identity of a run: a hash over its scenario's hash, its seed, and the engine's version and build."""
     return run_keys(scenario, [seed], engine)[0]
 
 
@@ -235,7 +235,7 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
 
 def engine_identity(of: Sequence[stacks.Stack] | None = None) -> str:
     """Return the version of the engine, a hash of its sources, and the libraries of stacks (None: those of this
-    process): everything besides scenario and seed that determines a run.
+    process): everything that determines a run, apart from scenario and seed.
     """
     return f"{_engine.version()}+{_engine.build()}{stacks.identity(of)}"
 

@@ -14,7 +14,7 @@ _SCALES = {
 
 
 def scaled(unit: str, values: Sequence[float]) -> tuple[float, str]:
-    """Return the factor and name of the unit in which values are shown."""
+    """Return the factor and the name of the unit in which values are shown."""
     known = [abs(v) for v in values if v == v and v not in (float("inf"), float("-inf"))]
     top = max(known, default=0.0)
     for factor, name in _SCALES.get(unit, ()):
@@ -80,9 +80,7 @@ AFTER = frozenset(
 
 
 def span(metric: str) -> str:
-    """Return the time that a metric covers in a scenario with a warm-up; empty if it has a time of its own, as a
-    fetch does.
-    """
+    """Return the time that a metric covers in a scenario with a warm-up; empty if it has its own time, as a fetch does."""
     if measure(metric) is not None or metric in AFTER or metric.startswith(("links.", "performance.")):
         return "after the warm-up"
     if metric.startswith(("fetch", "completion")) or ("." in metric and not metric.startswith("flows.")):
@@ -109,5 +107,5 @@ def ranked(means: Mapping[str, float], unit: str) -> str:
 
 
 def titled_list(parts: Sequence[str], unit: str) -> str:
-    """Join parts that share a unit, which follows the last."""
+    """Join parts that share a unit, which follows the last one."""
     return f"{', '.join(parts)} {unit}".strip()

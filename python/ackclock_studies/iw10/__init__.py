@@ -1,4 +1,4 @@
-"""IW10 against IW3: the testbed study of the slides of IETF 79, claim by claim."""
+"""IW10 against IW3: the testbed study in the IETF 79 slides, claim by claim."""
 
 from __future__ import annotations
 

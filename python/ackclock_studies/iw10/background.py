@@ -38,7 +38,7 @@ LONG_FLOWS = 2
 
 
 def run_traces(plan: Plan) -> Data:
-    """Windows of both long flows that compete with transactions, over a stretch of one run.
+    """Windows of both long flows that compete with transactions, over part of one run.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def run(plan: Plan) -> Data:
     Data
         `background.flows`: load, arm, seed, goodput_bps (of both flows), completed and mean_s of the transactions.
     """
-    # I20 claims a share of runs: 80 runs without the effect rule out a share of 5 %, 24 runs do not
+    # I20 is about a fraction of runs: 80 runs without the effect rule out 5 %, 24 do not
     seeds = {
         load: 8 if plan.scale == KERNEL else plan.count(quick={0.5: 8, 0.75: 48}.get(load, 16), paper=100, readings=12)
         for load in LOADS
@@ -226,11 +226,11 @@ def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 VISIBLE = 1.05
-"""Ratio, fixed beforehand, from which on a long flow counts as better off in a run."""
+"""Ratio, fixed beforehand, above which a long flow counts as better off in a run."""
 
 
 def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Shares of runs in which the long flows get more, and in which they get less."""
+    """Fractions of runs in which the long flows get more, and in which they get less."""
     ratio = closed.long_flows(tables, closed.MEDIUM) if _closed_loop(tables) else long_flows(tables, 0.75)
     return [
         Evidence.of(
@@ -250,7 +250,7 @@ def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def share(count: int, n: int) -> Estimate:
-    """Share of independent runs with its exact interval (Clopper and Pearson)."""
+    """Fraction of independent runs with its exact interval (Clopper and Pearson)."""
     from scipy.stats import binomtest
 
     interval = binomtest(count, n).proportion_ci(0.95)
@@ -307,12 +307,12 @@ def background_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (throughputs(t), background_table(t), figure(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     open_loop = testbed.loaded(SLOW, FIVE, 0.75, IW10, duration_s=3600, long_flows=2)
     return {"long flows beside": open_loop, **closed.scenarios()}
 

@@ -61,18 +61,18 @@ class Case:
     times_s
         Opening times of the batches.
     drops
-        Packets that the queue must drop, of first transmissions; None if nothing was computed beforehand.
+        First transmissions that the queue must drop, packets; None if nothing was computed beforehand.
     segments
         Segments of a response.
     fin
         Whether the FIN may exceed cwnd.
     acks
-        ACK policy of the client; empty: the one for which the model of `drops` holds.
+        ACK policy of the client; empty: the policy assumed by the model behind `drops`.
     """
 
-    # The model behind `drops` assumes one ACK per packet. But a server that acknowledges each request at once puts five small
-    # packets into the queue ahead of the first flights. Where the first flight decides, the server delays its ACKs, and they ride
-    # on the data.
+    # The model behind `drops` assumes one ACK per packet. But a server that acknowledges each request immediately puts
+    # five small packets into the queue ahead of the first flights. Where the first flight matters, the server delays
+    # its ACKs so that they are piggybacked on the data.
 
     name: str
     window: int
@@ -172,11 +172,11 @@ def alone(rate: str, window: int, *, duration_s: float, **settings: Any) -> Scen
 
 
 FIN = {"off": 10, "with-data": 11}
-"""Whether FIN ignores cwnd -> packets sent at first when eleven segments are written and IW is 10."""
+"""Whether FIN ignores cwnd -> packets in the first flight when eleven segments are written and IW is 10."""
 
 
 def unloaded_s(tables: Tables, rate: str, arm: str) -> float:
-    """Completion time of one transaction alone on the testbed, s."""
+    """Completion time of a lone transaction on the testbed, s."""
     window = {testbed.IW3: 3, testbed.IW10: 10}[arm]
     t = tables["exact.unloaded"]
     own = t.filter((pl.col("rate") == rate) & (pl.col("window") == window) & (pl.col("acks") == LINUX_ACKS))
@@ -263,7 +263,7 @@ def _first(drops: pl.DataFrame) -> pl.DataFrame:
 
 
 def figure(tables: Tables) -> Figure:
-    """The queue after one batch of five."""
+    """Queue after one batch of five."""
     t = tables["exact.queue"]
     shown = {
         "five IW3": (OKABE_ITO["blue"], "-"),
@@ -402,7 +402,7 @@ def _burst(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i33(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """A first burst that the send buffer limits."""
+    """A first burst limited by the send buffer."""
     return _burst(tables, bound)
 
 
@@ -412,7 +412,7 @@ def i33_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i26(tables: Tables) -> Sequence[Evidence]:
-    """Segments of the first flight."""
+    """Segments in the first flight."""
     t = tables["exact.first_flight"]
     return [
         Evidence(
@@ -451,7 +451,7 @@ def bursts_table(tables: Tables) -> Table:
 
 
 def unloaded_table(tables: Tables) -> Table:
-    """Completion time of a single transaction."""
+    """Completion time of a lone transaction."""
     rows: list[tuple[TableCell | str, ...]] = []
     for (rate, acks), own in tables["exact.unloaded"].group_by("rate", "acks", maintain_order=True):
         rows.append((TableCell(text=f"{rate}, {acks}", kind="head"), *(f"{s:.3f}" for s in own["total_s"])))
@@ -464,7 +464,7 @@ def unloaded_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The slow link's queue of 40 packets is 25 times its bandwidth-delay product, that of the fast link is exactly one. On the "
@@ -478,7 +478,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"five IW10 at once": scenario(CASES[0])}
 
 

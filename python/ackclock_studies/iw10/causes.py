@@ -67,12 +67,12 @@ def changed(tables: Tables, place: tuple[str, str, float], change: str, arm: str
 
 
 def left(with_it: Array, without: Array) -> Any:
-    """Share of a mean that remains without the cause, percent; both arrays hold the same seeds in the same order."""
+    """Percentage of a mean that remains without the cause; both arrays contain the same seeds in the same order."""
     return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it[: without.size], without)
 
 
 def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Excess of IW10's losses: the part that remains with twice the queue, and with paced first windows."""
+    """Excess of IW10's losses: the part that remains with a queue twice as long, and with paced first windows."""
     excess = loaded.link(tables, *HIGHER, IW10, "plr") - loaded.link(tables, *HIGHER, IW3, "plr")
     return [
         Evidence.of(

@@ -1,4 +1,4 @@
-"""Long flows that compete with clients in a closed loop, which wait for an answer before the next request (I19, I20, I32 in the reading "closed loop").
+"""Long flows that compete with closed-loop clients, which wait for an answer before the next request (I19, I20, I32 in the reading "closed loop").
 
 Poisson arrivals offer the same load however slowly it is served. Once everything has been served, both arms have left the same capacity to
 the long flows, and only the work unfinished at the end differs: the longer the run, the smaller the difference. Clients in a closed loop
@@ -22,7 +22,7 @@ from ackclock_studies.iw10.testbed import IW3, IW10, SEGMENT, SEGMENTS, SLOW
 
 CLIENTS = 5
 PAUSES = ("60 s", "30 s", "10 s")
-"""Pauses between an answer and the next request, from light to heaviest load."""
+"""Pauses between an answer and the next request, from the lightest to the heaviest load."""
 MEDIUM, HEAVY = PAUSES[1:]
 NONE = "no transactions"
 LONG_FLOWS = 2
@@ -113,8 +113,8 @@ def long_flows(tables: Tables, pause: str) -> Array:
 
 
 def beside(tables: Tables) -> Sequence[Evidence]:
-    """The ratio at each pause, and the cost to the long flows per answer and per minute. No value weighs in the verdict. Empty on the
-    kernel, which has no such runs.
+    """The ratio at each pause, and the cost to the long flows per answer and per minute. No value affects the verdict.
+    Empty on the kernel, where no such runs exist.
     """
     if "closed.flows" not in tables:
         return []
@@ -148,5 +148,5 @@ def beside(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"long flows beside clients in a closed loop": scenario(IW10, MEDIUM)}

@@ -45,7 +45,7 @@ from ackclock_studies.iw10.testbed import (
 )
 
 MARGIN = 0.05
-"""Difference below which completion times count as equal, fixed beforehand: a twentieth."""
+"""Difference below which completion times count as equal, fixed beforehand: one twentieth."""
 
 
 def gain(tables: Tables, rate: str, mode: str, load: float, *, sack: bool = True) -> Array:
@@ -75,7 +75,7 @@ def _quick_loads(tables: Tables) -> list[float]:
 
 
 def i7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of round trips in the median completion time."""
+    """Fraction of the median completion time spent on round trips."""
     return [
         *paths.dominated(tables),
         *paths.on_paths(tables, "rounds"),
@@ -108,7 +108,7 @@ def i7_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def i11(tables: Tables) -> Sequence[Evidence]:
-    """The advantage on the fast link with five at a time."""
+    """Advantage on the fast link with five simultaneous opens."""
     return [*_advantage(tables, below(1), at_least(1 - MARGIN)), *_windows(tables), *paths.keeps(tables)]
 
 
@@ -126,7 +126,7 @@ def _advantage(tables: Tables, medium: Bound, heavy: Bound) -> list[Evidence]:
 
 
 def lasting(tables: Tables, place: tuple[str, str, float], column: str) -> tuple[Array, Array]:
-    """Mean completion times with IW10 and with IW3 in the runs of five minutes, seed by seed."""
+    """Mean completion times with IW10 and with IW3 in the five-minute runs, seed by seed."""
     ten, three = (parts.others(tables, place, arm, "", column) for arm in (IW10, IW3))
     return ten, three
 
@@ -180,7 +180,7 @@ def i14(tables: Tables) -> Sequence[Evidence]:
 
 
 def i14_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW10 is neither faster nor slower than IW3."""
+    """Check that IW10 is neither faster nor slower than IW3."""
     text = f"{where(*_HIGHER)}: UCT(IW10) / UCT(IW3)"
     return [Evidence.of(median(gain(tables, *_HIGHER)), text, bound)]
 
@@ -293,7 +293,7 @@ def pairs(tables: Tables) -> Figure:
 
 
 def ratios(tables: Tables) -> Figure:
-    """Ratio of completion times, IW10 to IW3, against load, with and without SACK."""
+    """IW10-to-IW3 ratio of completion times against load, with and without SACK."""
     rows = []
     for rate, mode, load in cells(tables):
         for sack in (True, False):
@@ -351,7 +351,7 @@ def ratios(tables: Tables) -> Figure:
 
 
 def cells_table(tables: Tables) -> Table:
-    """Table of every cell and arm."""
+    """Table of all cells and arms."""
     rows: list[tuple[TableCell | str, ...]] = []
     for rate, mode, load in cells(tables):
         for i, arm in enumerate(ARMS):
@@ -407,7 +407,7 @@ def seconds(value: float) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))
 
 

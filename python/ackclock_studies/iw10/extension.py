@@ -41,7 +41,7 @@ STYLE = {
 
 
 def run(plan: Plan) -> Data:
-    """Responses of 100 segments, five at a time, 75 % of 20 Mb/s.
+    """Responses of 100 segments, five at a time, at 75 % load on 20 Mb/s.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def best_window(tables: Tables, name: str) -> int:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t),)
 
 

@@ -1,4 +1,4 @@
-"""Main findings, from the numbers of a run."""
+"""Main findings, derived from a run's numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _losses(tables: Tables) -> str:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Gain from ten initial segments instead of three."""
+    """Gain from an initial window of ten segments instead of three."""
     t = result.tables
     light = median(gain(t, FAST, SINGLE, 0.5)).value
     worst = median(gain(t, SLOW, SINGLE, 0.75)).value

@@ -33,7 +33,7 @@ def alone(rate: str, window: int) -> Scenario:
 
 
 def batch_of_five(window: int) -> Scenario:
-    """Five transactions at once on the empty slow link."""
+    """Five simultaneous transactions on the empty slow link."""
     host = testbed.stack(**testbed.KERNEL_HOSTS, initial_window=window)
     return Scenario.from_dict(
         {
@@ -90,7 +90,7 @@ def run_exact(plan: Plan) -> Data:
 
 
 def i9(tables: Tables) -> Sequence[Evidence]:
-    """Serialisation time alone, and the longest queueing delay of all loaded cells of the slow link."""
+    """Serialisation time alone, and the longest queueing delay over all loaded cells of the slow link."""
     waits = tables["slow.links"]["max_wait_s"]
     return [
         Evidence(
@@ -160,7 +160,7 @@ def _claims() -> tuple[Claim, ...]:
     from ackclock_studies.iw10 import STUDY
 
     def made(claim: Claim) -> Claim:
-        # causes need arms of their own, and notes quote those arms; the kernel runs neither
+        # causes need separate arms, which notes quote; the kernel runs neither
         claim = replace(claim, causes=(), intervention="", note="")
         if claim.id not in own:
             return claim

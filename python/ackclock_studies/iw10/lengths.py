@@ -1,4 +1,4 @@
-"""Loss at the highest load of the slow link as a function of time (I3, I5): the queue is longer the later a run ends."""
+"""Loss at the highest load of the slow link as a function of time (I3, I5): the later a run ends, the longer the queue."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ LOOK = dict(
 
 
 def figure(tables: Tables) -> Figure:
-    """Ratios of loss rates against the duration of the run."""
+    """Ratios of loss rates against run length."""
     rows = []
     for load in EXTREMES:
         for name, (over, under, bound) in QUANTITIES.items():
@@ -136,7 +136,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Offered nearly all that it carries, the link has a queue that grows for longer than a run lasts, and with it the losses. How much the arms "

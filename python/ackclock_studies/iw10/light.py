@@ -69,7 +69,7 @@ def _gains(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i8(tables: Tables) -> Sequence[Evidence]:
-    """Whether IW10 gains, and gains less than on the fast link."""
+    """Check that IW10 gains, and gains less than on the fast link."""
     chosen = POLICY[ACKS.of(tables)]
     fast = median(100 * (1 - gain(tables, FAST, SINGLE, LOADS[FAST][0])))
     less = minus(fast, median(_gain(tables, chosen)))

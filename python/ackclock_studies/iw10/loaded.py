@@ -19,7 +19,7 @@ from ackclock_studies.iw10.readings import CONNECT, EXTREME, EXTREMES, LENGTH, L
 from ackclock_studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SINGLE, SLOW
 
 QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.01, 1e-4, 60)]))
-"""Quantiles of stored distributions: every percent, with finer steps in the tail."""
+"""Quantiles of stored distributions: every percentile, with finer steps in the tail."""
 
 KEYS = ("rate", "mode", "load", "arm", "sack")
 
@@ -87,8 +87,8 @@ def cell(
 def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
     """One row per seed and initial window; initial window 0 stands for all transactions of the run.
 
-    Transactions that were not complete at `end_s` do not count in the times, except in `censored_mean_s`. There they count with their age
-    at `end_s`, which makes it a lower bound of the mean over all.
+    Transactions that are not complete at `end_s` are excluded from the times, except in `censored_mean_s`. There they
+    count with their age at `end_s`, so that it is a lower bound of the mean over all.
     """
     total = pl.col("total_s")
     data = total - pl.col("connect_s")
@@ -194,7 +194,7 @@ def _cells(plan: Plan, rate: str, seeds: tuple[int, int]) -> list[Cell]:
 
 
 def run_traces(plan: Plan) -> Data:
-    """The bottleneck's queue over a stretch of time, for one seed.
+    """The bottleneck's queue over an interval of time, for one seed.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def times(
 ) -> Array:
     """A column of the summaries, one value per seed, of the transactions with this initial window (0: all).
 
-    A seed in which none of them completed is NaN. In the reading without the connect, mean times are those of the data transfer alone.
+    A seed in which none of them completed is NaN. In the reading without connection setup, mean times are those of the data transfer alone.
     """
     if column == "mean_s" and CONNECT.of(tables) == "out":
         column = "data_mean_s"

@@ -69,7 +69,7 @@ def more(tables: Tables, rate: str, mode: str, load: float) -> Array:
 
 
 def i1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Difference of loss rates in every cell in which anything is lost."""
+    """Difference of loss rates in every cell with losses."""
     found = []
     for rate, mode, load in cells(tables):
         if link(tables, rate, mode, load, IW10, "plr").max() > 0:
@@ -197,22 +197,22 @@ def _five_over_single(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of loss rates, five opens at a time to one."""
+    """Ratio of the loss rate with five opens at a time to that with one."""
     return _five_over_single(tables, bound)
 
 
 def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Size of the ratio of loss rates, five opens at a time to one."""
+    """Size of the ratio of the loss rate with five opens at a time to that with one."""
     return _five_over_single(tables, bound)
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (loss_rates(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"64 kb/s, five opens, 97.5 %, IW10": testbed.loaded(SLOW, FIVE, 0.975, IW10, duration_s=3600)}
 
 

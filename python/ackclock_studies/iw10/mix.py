@@ -40,7 +40,7 @@ from ackclock_studies.iw10.testbed import (
 
 
 def in_mix(tables: Tables, rate: str, mode: str, load: float, arm: str) -> Array:
-    """Ratio of mean completion times for flows with this initial window, in the mix to alone, for each run that has such flows."""
+    """Ratio of the mean completion time in the mix to that alone, for flows with this initial window, in each run that has such flows."""
     iw = 3 if arm == IW3 else 10
     found = times(tables, rate, mode, load, MIX, "mean_s", iw=iw) / times(tables, rate, mode, load, arm, "mean_s")
     return found[np.isfinite(found)]
@@ -122,7 +122,7 @@ def i17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW3 against IW10 in the mix, without the cost of round trips."""
+    """IW3 against IW10 in the mix, excluding the cost of round trips."""
     found = []
     for rate, mode, load in cells(tables):
         three, ten = (times(tables, rate, mode, load, MIX, "mean_s", iw=iw) for iw in (3, 10))
@@ -142,7 +142,7 @@ def i18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def mixes(tables: Tables) -> Figure:
-    """Ratio of completion times, in the mix to alone."""
+    """Ratio of the completion time in the mix to that alone."""
     rows = []
     for rate, mode, load in cells(tables):
         for arm in (IW3, IW10):
@@ -197,7 +197,7 @@ REMOVED = {
     "rack": (why.QUICK_REPAIR, "mean_s", "RACK-TLP repairs the tail without a timeout"),
     "counted": (why.AS_IS, "censored_mean_s", "incomplete ones count with the time that they had taken"),
 }
-"""Removed mechanisms as notes name them -> the runs, the column and the description."""
+"""Removed mechanisms, by their names in notes -> the runs, the column and the description."""
 
 
 def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidence]:
@@ -218,12 +218,12 @@ def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidenc
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (mixes(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"20 Mb/s, single opens, 72 %, mix": testbed.loaded(FAST, SINGLE, 0.72, MIX, duration_s=300)}
 
 

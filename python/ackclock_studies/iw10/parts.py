@@ -46,13 +46,13 @@ CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST = "connecting", "syn_timer", "timeo
 PARTS = (CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST)
 
 LOSSLESS = {"kind": "drop-tail", "limit": "1000000 packets"}
-"""A queue that never drops, so that delay takes the place of loss."""
+"""A queue that never drops, so that loss is replaced by delay."""
 SHORT = {"kind": "drop-tail", "limit": "10 packets"}
 """A quarter of the slow link's queue."""
 NO_LOSS, QUARTER = "no loss", "a quarter of the queue"
 
 WINDOWS = {"first_minute": (12.0, 60.0), "second_minute": (60.0, 120.0), "later": (120.0, 300.0)}
-"""Arrival times that delimit the parts of a run on the fast link, seconds: completion times still change after a minute."""
+"""Arrival times, s, that delimit the parts of a run on the fast link: completion times still change after a minute."""
 
 ACK_COLUMNS = ("flow", "idx", "responder", "t_s", "event", "ca_state")
 
@@ -151,7 +151,7 @@ def _other(
         scenario=testbed.loaded(rate, mode, offered, arm, duration_s=duration, **asked),
         keys={"rate": rate, "mode": mode, "load": load, "arm": arm, "change": change},
         stream=f"loaded {rate} {mode} {load}",
-        # five minutes of the fast link cost as much CPU time as five hours of single opens on the slow one
+        # five minutes on the fast link take as much CPU time as five hours of single opens on the slow one
         seeds=plan.count(
             quick={QUICK[0]: 4, QUICK[1]: 4, SLOWER[0]: 30}.get(place, 6),
             paper=100 if place == SLOWER[0] else 20,
@@ -228,7 +228,7 @@ LOSS_PARTS = (SYN_TIMER, TIMEOUT, REPAIR)
 
 
 def i31(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the advantage lost from 72 to 96 % load that remains without loss, and the components that account for it."""
+    """Fraction of the advantage lost between 72 and 96 % load that is still lost without packet loss, and the components that account for it."""
 
     def lost(change: str) -> tuple[Array, ...]:
         return tuple(others(tables, place, arm, change, "mean_s") for place in QUICK[::-1] for arm in (IW10, IW3))
@@ -333,7 +333,7 @@ def i25(tables: Tables) -> Sequence[Evidence]:
 
 
 def offset_by_queueing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of completion times, IW10 to IW3, on the slow link at 75 % load, without loss and with the longer queue that results."""
+    """IW10-to-IW3 ratio of completion times on the slow link at 75 % load, without loss and with the longer queue that results."""
     text = f"{where(*SLOWER[0])}: UCT(IW10) / UCT(IW3), {NO_LOSS}"
     ten, three = (others(tables, SLOWER[0], arm, NO_LOSS, "mean_s") for arm in (IW10, IW3))
     return [Evidence.of(median(ten / three), text, bound)]
@@ -401,7 +401,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Each completion time is taken apart with the server's trace, so that it can be seen where it is spent."

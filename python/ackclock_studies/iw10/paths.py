@@ -1,4 +1,4 @@
-"""A population of paths and loads: the share on which the slides' sentences hold, and the property that decides (supplements I1, I6, I7, I11, I12 and I13).
+"""A population of paths and loads: the fraction on which the slides' sentences hold, and the property that decides (supplements I1, I6, I7, I11, I12 and I13).
 
 The testbed has two links. Here the rate, round-trip time, queue, load and number of simultaneous opens are drawn.
 """
@@ -58,20 +58,20 @@ PROPERTIES = (
 )
 SEED = 79
 PATHS = 80
-"""Number of paths, drawn once and equal at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
+"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
 interval for that path.
 """
 RUNS, PAPER_RUNS = 4, 20
 TRANSACTIONS = 600
-"""Approximate number of arrivals in a run; the first sixth does not count."""
+"""Approximate number of arrivals in a run; the first sixth is excluded."""
 PACKET_BITS = 1500 * 8
 LEAST_PACKETS = 10
 HURT = 0.05
-"""Relative increase of the completion time from which on a path counts as hurt: 5 %, as in the cells."""
+"""Relative increase of the completion time above which a path counts as hurt: 5 %, as in the cells."""
 
 
 def drawn(count: int) -> list[dict[str, float]]:
-    """Paths with their number, and their queue in packets and in bandwidth-delay products."""
+    """Paths with their number, and with their queue in packets and in bandwidth-delay products."""
     found = []
     for i, one in enumerate(draw(PROPERTIES, count, SEED)):
         packets = max(round(one["queue"] * one["rate"] * 1e6 / PACKET_BITS), LEAST_PACKETS)
@@ -82,7 +82,7 @@ def drawn(count: int) -> list[dict[str, float]]:
 
 
 def duration_s(one: Mapping[str, float]) -> float:
-    """Duration of a run in which about `TRANSACTIONS` arrive."""
+    """Time in which about `TRANSACTIONS` arrive."""
     return TRANSACTIONS * SEGMENTS * PACKET_BITS / (one["rate"] * 1e6 * one["load"])
 
 
@@ -149,7 +149,7 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Table by path: its properties, the ratio of mean times IW10 to IW3, the share of four round trips in IW3's median, and IW10's excess
+    """Table by path: its properties, the IW10-to-IW3 ratio of mean times, four round trips as a fraction of IW3's median, and IW10's excess
     in loss (points), queue (packets) and tail (p95 over median, ratio).
     """
     t = tables["paths.times"]
@@ -188,7 +188,7 @@ def _run_by_run(tables: Tables, frame: pl.DataFrame) -> list[tuple[pl.DataFrame,
 
 
 POINTS = 0.1
-"""Percentage points of loss below which a difference counts as none."""
+"""Difference in loss, in percentage points, below which there is no difference."""
 SENTENCES = ("faster", "more_lost", "longer_queue", "longer_tail", "rounds")
 
 
@@ -238,7 +238,7 @@ def on_paths(tables: Tables, key: str) -> list[Evidence]:
 
 
 def keeps(tables: Tables) -> list[Evidence]:
-    """Shares of paths on which IW10 has an advantage, by load."""
+    """Fractions of paths on which IW10 has an advantage, by load."""
     if "paths.times" not in tables:
         return []
     frame = ratios(tables)
@@ -259,7 +259,7 @@ def keeps(tables: Tables) -> list[Evidence]:
 
 
 def dominated(tables: Tables) -> list[Evidence]:
-    """Share of paths on which round trips are more than half of the median time with IW3, and their rate."""
+    """Fraction of paths on which round trips are more than half of the median time with IW3, and the rate of those paths."""
     if "paths.times" not in tables:
         return []
     frame = ratios(tables).filter(pl.col("load") <= 0.5)
@@ -289,13 +289,13 @@ NAMES = {
 
 
 def explained(tables: Tables) -> pl.DataFrame:
-    """Share of the logarithm of the ratio of times that each property explains."""
+    """Fraction of the variance of the logarithmic time ratio that each property explains."""
     frame = ratios(tables)
     return explains(np.log(_column(frame, "ratio")), {text: _column(frame, name) for name, text in NAMES.items()})
 
 
 def figure(tables: Tables) -> Figure:
-    """The ratio of each path against its bandwidth-delay product and its load."""
+    """Ratio for each path against its bandwidth-delay product and its load."""
     frame = ratios(tables)
 
     def draw_it() -> Any:
@@ -334,7 +334,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(f"The testbed has two links. Here paths and loads are drawn: {drawn_as}."),

@@ -3,7 +3,7 @@
 The slides give the result of a live test and no details of its paths. Assumed here: round trips of 100, 200 and 300 ms, 3 % random loss
 towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links with 130 ms of buffer, the smallest
 value that RFC 6928 reports for most routers. The rate of the access link is varied, and the claims are judged at the rate at which IW3 with
-SACK retransmits as much as on the slide. That input is fitted to one of the slide's numbers, so the figure shows the whole curve.
+SACK retransmits as much as on the slide. That input is fitted to one of the slide's numbers, so the figure shows the entire curve.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ BUFFER_S = 0.13
 RTTS_S = (0.1, 0.2, 0.3)
 LOSS = 0.03
 OTHER_LOSSES, AROUND = (0.0, 0.01, 0.02), (3.0, 4.0, 5.0)
-"""Random losses at which the access rate is fitted, and the rates around the fitted one. The slide gives neither."""
+"""Random losses for which the access rate is fitted, and the rates around the fitted one. The slide gives neither."""
 PAGES = 60
-"""Pages of a run, spaced so that they never overlap."""
+"""Pages in a run, spaced so that they never overlap."""
 
 
 def scenario(rate: float, arm: str, rtt_s: float, loss: float = LOSS) -> Scenario:
@@ -112,7 +112,7 @@ def run(plan: Plan) -> Data:
 
 
 def run_losses(plan: Plan) -> Data:
-    """Pages with other random losses, at rates around the fitted rate of each.
+    """Pages with other random losses, at rates around the rate fitted to each.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def _less(e: Estimate) -> Estimate:
 
 
 def published(arm: str, of: dict[str, float]) -> float:
-    """Ratio of the slide's number of an arm to that of IW3 with SACK."""
+    """Ratio of the slide's number for an arm to that for IW3 with SACK."""
     return of[arm] / of[IW3_SACK]
 
 
@@ -359,7 +359,7 @@ def i24(tables: Tables) -> Sequence[Evidence]:
 
 
 def random_alone(tables: Tables) -> Sequence[Evidence]:
-    """Retransmission rates on an access link that is too fast to build a queue: the difference shrinks to at most half."""
+    """Retransmission rates on an access link too fast to build a queue: the difference shrinks to at most half."""
     found = []
     for arm, key in ((IW10_NEWRENO, "newreno"), (IW10_SACK, "sack")):
         own, base = (by_rate(tables, one, "retransmission_rate")[-1] for one in (arm, IW3_SACK))
@@ -389,12 +389,12 @@ FITTED = Fitted(
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"photographs": scenario(4.0, IW10_SACK, 0.2)}
 
 

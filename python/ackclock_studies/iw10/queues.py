@@ -1,4 +1,4 @@
-"""Length of the bottleneck's queue (I13)."""
+"""Bottleneck queue length (I13)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ackclock_studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, 
 
 
 def queues(tables: Tables) -> Figure:
-    """Queue over time in one stretch of each of two cells."""
+    """Queue over time in an interval of each of two cells."""
     t = tables["traces.queue"]
     places = t.select("rate", "mode", "load").unique(maintain_order=True).rows()
 
@@ -75,12 +75,12 @@ def i13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Reduction by a fifth."""
+    """Check for a reduction by a fifth."""
     return _longer(tables, bound)
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (queues(t),)
 
 

@@ -39,7 +39,7 @@ RTT_S = 0.1
 
 
 def scenario(segments: int, window: int) -> Scenario:
-    """A response over a path on which the rate does not matter; one ACK per two segments, cwnd + 1 per ACK."""
+    """A response over a path whose rate does not matter; one ACK per two segments, cwnd + 1 per ACK."""
     return Scenario.from_dict(
         {
             "name": f"{segments} segments, initial window {window}",
@@ -78,7 +78,7 @@ def i28(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def rounds_table(tables: Tables) -> Table:
-    """RFC 6928's table and the simulated one."""
+    """RFC 6928's table next to the simulated one."""
     t = tables["exact.rounds"]
     rows: list[tuple[TableCell | str, ...]] = []
     for window in (3, 10):
@@ -103,7 +103,7 @@ def rounds_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (rounds_table(t),)
 
 

@@ -64,7 +64,7 @@ def _helps(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Whether SACK helps in cells with losses."""
+    """Check whether SACK helps in cells with losses."""
     return _helps(tables, bound)
 
 

@@ -77,7 +77,7 @@ def _spread(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the spread over runs of the mean completion time, slow link to fast link, for equal numbers of transactions."""
+    """Slow-to-fast-link ratio of the run-to-run spread of the mean completion time, for equal numbers of transactions."""
     return _spread(tables, bound)
 
 
@@ -139,7 +139,7 @@ def distributions(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (distributions(t),)
 
 

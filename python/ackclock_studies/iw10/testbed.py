@@ -1,6 +1,6 @@
 """The testbed of the slides as scenarios: servers, a limited link with 150 ms of delay each way, clients.
 
-Constants are the slides' where the slides give them; open questions (B1 to B11, `readings.py`) are arguments.
+Constants are taken from the slides where given; open questions (B1 to B11, `readings.py`) are arguments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ARMS = (IW3, MIX, IW10)
 
 LIGHT = 0.10
 LOADS = {SLOW: (LIGHT, 0.5, 0.75, 0.975), FAST: (0.25, 0.5, 0.72, 0.96)}
-"""The slides name 75 % and 97.5 % at 64 kb/s, 72 % and 96 % at 20 Mb/s, besides "light" and "median"."""
+"""The slides give 75 % and 97.5 % at 64 kb/s, 72 % and 96 % at 20 Mb/s, besides "light" and "median"."""
 
 HEAVY = {SLOW: 0.975, FAST: 0.96}
 
@@ -57,7 +57,7 @@ KERNEL_HOSTS: dict[str, Any] = {"profile": "linux-6", "initial_rto": None}
 
 
 def hosts(scale: str) -> dict[str, Any]:
-    """Stack settings that differ at this scale."""
+    """Stack settings that are different at this scale."""
     return KERNEL_HOSTS if scale == KERNEL else {}
 
 
@@ -77,7 +77,7 @@ def length(rate: str, scale: str) -> tuple[float, float]:
 
 
 LASTING = (300.0, 30.0)
-"""Duration and warm-up of the cells whose values still change after a minute: the fast link at its highest load."""
+"""Duration and warm-up of the cells whose values are still changing after a minute: the fast link at its highest load."""
 
 
 def network(
@@ -87,7 +87,7 @@ def network(
     reverse_limited: bool = False,
     rtts_s: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """One limited link. The delay follows the limit and is equal both ways, like netem's on the router.
+    """One limited link. The delay comes after the limit and is the same both ways, like netem's on the router.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def loaded(
     Parameters
     ----------
     rate, mode, load
-        Link, opens at once, offered load as a share of the link (B2: data packets of the responses).
+        Link, simultaneous opens, offered load as a fraction of the link (B2: data packets of the responses).
     arm
         "IW3", "IW10", "mix" (half and half), or an initial window.
     duration_s
@@ -281,7 +281,7 @@ def bottleneck_of(batch: Batch) -> pl.DataFrame:
     -------
     polars.DataFrame
         seed, arrivals, drops, plr (drops over arrivals), mean_queue and max_queue (packets), plr_data (without SYN and FIN), busy
-        (share of time), sampled (share of 1-s instants with a queue: the slides' utilisation, B11), max_wait_s.
+        (fraction of time), sampled (fraction of 1-s instants with a queue: the slides' utilisation, B11), max_wait_s.
     """
     duration_s = whole(batch.scenario.duration, DURATION) / 1e9
     return batch.links.filter(pl.col("link") == BOTTLENECK).select(

@@ -97,7 +97,7 @@ def queue(tables: Tables, variant: str, rate: str, mode: str, arm: str) -> Array
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Ratio of IW3's value in the mix to its value alone, for each place, variant and quantity."""
+    """Ratio of IW3's value in the mix to its value alone, for each cell, variant and quantity."""
     rows = []
     for variant in VARIANTS:
         for rate, mode in PLACES:
@@ -230,7 +230,7 @@ def answers(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The slides ask why IW3 often does better beside IW10 at high load. Three hypotheses: (a) IW10 needs fewer rounds, so fewer "

@@ -1,7 +1,7 @@
-"""Behaviour of the application: the sizes of its writes, and the way in which a client closes (I34, I36).
+"""Behaviour of the application: the sizes of its writes, and how a client closes (I34, I36).
 
-Packet scripts play one socket each, of profile `linux-3.0`, in virtual time, because the application's system calls are varied and a
-scenario has no system calls.
+Each packet script drives one socket of profile `linux-3.0` in virtual time: the application's system calls are varied,
+and a scenario has none.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ackclock_studies.iw10 import testbed
 
 RESPONSE = testbed.SEGMENTS * testbed.SEGMENT
 SIZES = (128, 256, 536, 1000, 1448, 2000, 2896, 4096, 8192, 14480)
-"""Bytes per write of the server, repeated until the response is complete."""
+"""Size of the server's writes, bytes; repeated until the response is complete."""
 
 SINGLES = "`ip link set dev tun0 gso_max_segs 1`\n"
-"""TSO off: each segment is a packet."""
+"""TSO off: one packet per segment."""
 DEFAULT_BUFFER = "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [8192], 4) = 0\n"
 """Socket buffer as set; the kernel doubles it to 16 KB, the default of tcp_wmem in 2010."""
 NODELAY = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n"
@@ -110,7 +110,7 @@ def _payload(packet: str) -> int:
 
 
 def run(plan: Plan) -> Data:
-    """Every size of write on every host, and every way to close.
+    """Every write size on every host, and every way to close.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _burst(tables: Tables, host: str, size: int, column: str) -> float:
 
 
 def i36(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Bytes of the first burst with one factor at a time, and with none."""
+    """First burst, bytes, with one factor at a time, and with none."""
     asked = (
         (WIDE, RESPONSE, "none: one write, no limit of the buffer, TSO off", "none", False),
         (SMALL, RESPONSE, "send buffer of 16 KB", "buffer", True),
@@ -196,7 +196,7 @@ LOOK = {
 
 
 def figure(tables: Tables) -> Figure:
-    """Payload of the first burst against the size of a write."""
+    """First burst payload against write size."""
     table = tables["writes.bursts"].with_columns(segments=pl.col("bytes") / testbed.SEGMENT)
 
     def draw() -> Any:
@@ -229,7 +229,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def closes(tables: Tables) -> Table:
-    """End of a client that leaves data unread."""
+    """How a connection ends if the client leaves data unread."""
     return Table(
         caption="A client that reads at most ten segments and then closes: what it sends last.",
         header=("response", "bytes", "ends with"),
@@ -241,7 +241,7 @@ def closes(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "What an application does to its socket, call by call. A server writes its response in pieces: a piece that is no whole number of segments ends in a short one, and the initial window counts segments, "

@@ -1,4 +1,4 @@
-"""Path 2 behind a card that coalesces interrupts (W13, W15, W16, W24)."""
+"""Path 2 behind an interrupt-coalescing card (W13, W15, W16, W24)."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, geometric, good
 
 ADAPTIVE = "stability filter"
 GAINS: dict[str, dict[str, Any]] = {ADAPTIVE: {}, "τ = RTT": {"n": 0}, "0.9 per sample": {"gain": "ewma"}}
-"""Settings of the gain of ABSE's filter; the last two are readings of a fixed gain."""
+"""Gain settings of ABSE's filter; the last two are readings of a fixed gain."""
 
 BATCH, BE, RE = "ABSE over whole batches", "BE", "RE"
 BY_SAMPLE = "0.9 per sample"
 UNSMOOTHED = f"ABSE, {BY_SAMPLE}, throughput not low-passed"
-"""Arm for the cause of W16: equal to ABSE at this gain, but without the low-pass filter."""
+"""Arm for the cause of W16: ABSE at this gain, but without the low-pass filter."""
 
 
 def arm(level: str, gain: str) -> str:
@@ -144,7 +144,7 @@ def run_coalescing(plan: Plan) -> Data:
 
 
 def ramps(tables: Tables, variant: str, card: str) -> Array:
-    """Times to 90 %, infinite for runs that ended before."""
+    """Times to 90 %, infinite for runs that ended first."""
     return pick(tables, "coalescing.ramps", "ramp_s", protocol=variant, card=card)
 
 
@@ -159,7 +159,7 @@ def _over(slow: Array, fast: Array, label: str, bound: Bound, **keys: Any) -> Ev
 
 
 def _arms(tables: Tables) -> tuple[str, str]:
-    """The stability filter and the fixed gain of this reading."""
+    """Stability filter and fixed gain in this reading."""
     level = LEVEL.of(tables)
     return arm(level, ADAPTIVE), arm(level, GAIN.of(tables))
 
@@ -237,7 +237,7 @@ def w16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, changed: tuple[str, str], name: str, bound: Bound) -> list[Evidence]:
-    """Part of a sender's extra time behind the coalescing card, beyond that of HSTCP and of FAST, that remains with another sender or card, percent."""
+    """Percentage of a sender's extra time behind the coalescing card, beyond that of HSTCP and of FAST, that remains with another sender or card."""
     found = []
     for other in (HSTCP, FAST):
         beyond = ramps(tables, name, COALESCED) - ramps(tables, other, COALESCED)
@@ -380,12 +380,12 @@ def start_up(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (coalescing(t), start_up(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "path 2, TCPW behind a coalescing card": paths.scenario(
             CALTECH, [(SENDERS[TCPW], 1)], duration_s=3, card=COALESCING

@@ -37,7 +37,7 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.readings import FILTERS, LEVEL, PEAK, PEAKS
 
 JITTERS_US = (0, 5, 10, 20, 50, 100, 200, 400, 800)
-"""Jitter of the return path, uniform from 0, that adds variance to the samples (W14)."""
+"""Return-path jitter, uniform from 0, that adds variance to the samples (W14)."""
 
 
 def run_damping(plan: Plan) -> Data:
@@ -181,7 +181,7 @@ def _rank_correlation(x: Array, y: Array) -> float:
 
 
 def _ranks(x: Array) -> Array:
-    """Ranks from 1; equal values get the mean of their ranks."""
+    """1-based ranks; ties get the mean of their ranks."""
     _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
 
@@ -206,16 +206,16 @@ def w23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w23_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Closeness of the fit."""
+    """Quality of the fit."""
     return _with_queue(tables, bound)
 
 
 SHOWN = 1.1
-"""Largest T_k/RTT that the figure shows."""
+"""Largest T_k/RTT shown in the figure."""
 
 
 def damping(tables: Tables) -> Figure:
-    """Tau against the variation of samples, and T_k against the queue."""
+    """Tau against the variation of the samples, and T_k against the queue."""
     t = (
         tables["damping.variance"]
         .group_by("u_max", "jitter_us")
@@ -261,7 +261,7 @@ def _saturates(t: pl.DataFrame) -> bool:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (damping(t),)
 
 

@@ -1,4 +1,4 @@
-"""Main findings, from the numbers of a run."""
+"""Main findings, derived from a run's numbers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _starts(tables: Tables) -> str:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Duration of the slides' transfer."""
+    """Completion time of the slides' transfer."""
     t = result.tables
     main = {p: _mean(transfers.means(t, p)) for p in PROTOCOLS}
     few = 100

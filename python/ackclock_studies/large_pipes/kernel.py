@@ -1,4 +1,4 @@
-"""Part of the study that the real kernel can run: NewReno, HighSpeed and Westwood+ over both paths, compared with the simulator on the same
+"""Part of the study that can run on the real kernel: NewReno, HighSpeed and Westwood+ over both paths, compared with the simulator on the same
 hosts.
 """
 
@@ -55,7 +55,7 @@ def scenario(
     stagger_s: float = 0.0,
     record: Mapping[str, Any] | None = None,
 ) -> Scenario:
-    """Flows over a path, without other users, on hosts of Linux 6 with the study's window (A4) and initial window (A12)."""
+    """Flows over a path, without other users, on Linux 6 hosts with the study's window (A4) and initial window (A12)."""
     groups: list[dict[str, Any]] = []
     begun = 0
     for name, count in flows:
@@ -192,13 +192,13 @@ def run_sharing(plan: Plan) -> Data:
 
 
 def ramp_s(tables: Tables, path: Bottleneck, name: str) -> float:
-    """Seconds to 90 % of the capacity; if never reached, the length of the run as a lower bound."""
+    """Time to 90 % of the capacity, s; if never reached, the length of the run as a lower bound."""
     t = tables["ramps.times"].filter((pl.col("path") == path.name) & (pl.col("protocol") == name))
     return min(float(t["ramp_s"][0]), RAMP_SECONDS[path.name])
 
 
 def completion_s(tables: Tables, queue: int, name: str) -> float:
-    """Duration of the 100 MB transfers, s."""
+    """Completion time of the 100 MB transfers, s."""
     t = tables["transfers.times"].filter((pl.col("queue") == queue) & (pl.col("protocol") == name))
     return float(t["completion_s"][0])
 

@@ -213,12 +213,12 @@ def random_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (random_loss(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "path 1, FAST at 0.1 % loss": paths.scenario(
             ALABAMA, [(SENDERS[FAST], 1)], duration_s=120, loss=0.001, users=0.0

@@ -33,11 +33,11 @@ from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, good
 from ackclock_studies.large_pipes.style import COLOUR, DASH
 
 LOST = 150_000
-"""Number of the lost packet: about 12 s after the start, when every protocol fills the path."""
+"""Number of the lost packet: about 12 s after the start, when every protocol has filled the path."""
 
 RUN_S = 90.0
 WINDOWS = {"2 MiB": 2 << 20, "16 MiB": 16 << 20}
-"""Receive windows of N4: the slides' window, and one that never limits."""
+"""Receive windows of N4: the slides' window, and one large enough never to be the bottleneck."""
 
 
 LOSSY, FOUR = "alone, 0.1 % loss", "four flows"
@@ -52,7 +52,7 @@ CHANGED = {
 
 
 def scenario(protocol: str) -> Scenario:
-    """Return path 1 without other users. The receive window equals the path's capacity, so that only the one packet is lost."""
+    """Return path 1 without other users. The receive window equals the path's capacity, so that no other packet is lost."""
     sender = SENDERS[protocol]
     window = round(0.98 * ALABAMA.bdp) * paths.SEGMENT
     return paths.scenario(
@@ -155,7 +155,7 @@ def _recovery(tables: Tables, protocol: str) -> dict[str, float]:
 
 
 def back_s(tables: Tables, protocol: str) -> float:
-    """Seconds from the loss until the goodput over ten round trips is 95 % of its former value."""
+    """Time from the loss until the goodput over ten round trips is 95 % of its former value, s."""
     own = tables["one-loss.goodput"].filter(pl.col("protocol") == protocol).sort("t_s")
     t, g = own["t_s"].to_numpy(), own["goodput_bps"].to_numpy()
     lost_at = t[np.searchsorted(np.cumsum(g) * 0.064 / 8 / paths.SEGMENT, LOST)]
@@ -243,7 +243,7 @@ def _share(tables: Tables, company: str) -> Array:
 
 
 def nearer(tables: Tables, bound: Bound, *, company: str, key: str) -> Sequence[Evidence]:
-    """Distance from the path's capacity, as a logarithm: the share that remains if one mechanism is changed, run by run."""
+    """Logarithmic distance from the path's capacity: the fraction that remains if one mechanism is changed, run by run."""
     own = _share(tables, company)
     left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
     label = f"{company}: left of the distance from what the path carries (logarithm)"
@@ -292,7 +292,7 @@ def n4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def after_one_loss(tables: Tables) -> Figure:
-    """Goodput around one loss."""
+    """Goodput around a single loss."""
     t = tables["one-loss.goodput"].filter(pl.col("t_s") > 9)
 
     def draw() -> Any:
@@ -316,7 +316,7 @@ def after_one_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (after_one_loss(t),)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ackclock.study import Plan
 
 Where: TypeAlias = "Plan | Mapping[str, pl.DataFrame]"
-"""Source of the reading: a plan in an experiment, tables in a claim."""
+"""Where the reading comes from: a plan in an experiment, tables in a claim."""
 
 MTU, SEGMENT = 1500, 1448
 
@@ -43,7 +43,7 @@ class Bottleneck:
 
     @property
     def payload_bps(self) -> float:
-        """Goodput of the full bottleneck, bit/s."""
+        """Goodput with a full bottleneck, bit/s."""
         return self.rate_bps * SEGMENT / MTU
 
     @property
@@ -62,16 +62,16 @@ CALTECH = Bottleneck(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, q
 """Path 2."""
 
 BUFFERS = (50, 100, 200, 240, 400, 827)
-"""A6: possible queues of path 1, packets."""
+"""A6: queue sizes considered for path 1, packets."""
 
 MAIN: Mapping[str, Any] = {}
-"""The main reading of every question."""
+"""Main reading of every question."""
 
 TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
 LINUX_WINDOW = "1536 KiB"
-"""Window that Linux derives from a socket buffer of 2 MB."""
+"""Window that Linux derives from a 2 MB socket buffer."""
 
 _WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
 """Reading of the window -> bytes."""
@@ -175,12 +175,12 @@ SENDERS = senders()
 
 
 def queue_of(where: Where) -> int:
-    """Queue limit of path 1's bottleneck in a reading, packets."""
+    """Queue limit of path 1's bottleneck in this reading, packets."""
     return int(QUEUE.of(where))
 
 
 PER_PACKET: dict[str, Any] = {"receive_cost": "1500 ns"}
-"""A card that interrupts for each packet; each packet costs the host 1.5 µs, the gap between two packets of a batch."""
+"""A card that raises an interrupt for each packet; each packet costs the host 1.5 µs, the gap between two packets of a batch."""
 
 COALESCING: dict[str, Any] = {"receive_interval": "125 us", **PER_PACKET}
 """Interrupt throttling at 8000 per second, the card's usual setting at that time."""
@@ -194,7 +194,7 @@ def network(
     back_jitter_us: int = 0,
     steps: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The path, with equal delay both ways and random loss of data packets only (A8)."""
+    """The path, with the same delay both ways and random loss of data packets only (A8)."""
     forward: dict[str, Any] = {
         "rate": f"{path.rate_bps} bit/s",
         "delay": f"{1e6 * path.rtt_s / 2:.0f} us",
@@ -218,7 +218,7 @@ def background(path: Bottleneck, share: float) -> dict[str, Any]:
     path
         Bottleneck.
     share
-        Mean load, as a share of the bottleneck.
+        Mean load, as a fraction of the bottleneck rate.
     """
     return {
         "workload": {
@@ -244,7 +244,7 @@ def in_a_row(
     each_s
         Writing time of each run.
     every_s
-        Time from one start to the next.
+        Interval between starts.
     **keys
         Keys of `scenario`.
     """
@@ -291,11 +291,11 @@ def scenario(
     steps
         Changes of the bottleneck over time.
     users
-        Load of other users, as a share of the bottleneck.
+        Load of other users, as a fraction of the bottleneck rate.
     stagger_s
-        Time between the starts of two flows.
+        Interval between the starts of two flows.
     drawn_s
-        Alternative: interval that each start is drawn from, so that runs differ without other randomness.
+        Alternative: interval from which each start is drawn, so that runs differ without other randomness.
     card
         The senders' host: its network card, and its cost per packet.
     back_jitter_us
@@ -336,7 +336,7 @@ def scenario(
 def unequal(
     path: Bottleneck, protocol: Protocol, ratio: int, *, duration_s: float, queue: int, record: Mapping[str, Any]
 ) -> Scenario:
-    """Two flows of one kind. The first has 1/`ratio` of the path's round-trip time, the second the whole."""
+    """Two flows of one kind. The first has 1/`ratio` of the path's round-trip time, the second has all of it."""
     short = path.rtt_s / max(ratio, 1)
     delays = [short / 2, path.rtt_s / 2]
     limited = {"rate": f"{path.rate_bps} bit/s", "queue": {"kind": "drop-tail", "limit": f"{queue} packets"}}

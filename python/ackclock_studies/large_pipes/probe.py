@@ -37,7 +37,7 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.runs import NO_BOUND, pick
 
 CROSSED = 0.2
-"""Load of the other users during the probe, as a share of the bottleneck: their packets spread the pairs."""
+"""Load of the other users during the probe, as a fraction of the bottleneck rate: their packets spread the pairs."""
 
 
 def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
@@ -60,8 +60,8 @@ def run_probe(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `probe.pairs`: path, run, rate_bps (the mode of 200 pairs' dispersion at the receiver, IP packets), spread (share of the pairs
-        more than 2 % off it); `probe.times`: path, protocol, run, completion_s.
+        `probe.pairs`: path, run, rate_bps (the mode of 200 pairs' dispersion at the receiver, IP packets), spread
+        (fraction of the pairs more than 2 % off it); `probe.times`: path, protocol, run, completion_s.
     """
     seeds = plan.count(quick=6, paper=12)
     cells = []

@@ -133,7 +133,7 @@ ADOPTED: tuple[tuple[str, str, str, str], ...] = (
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         Table(
             caption="Readings with one option. Those with several are in section Readings.",

@@ -1,4 +1,4 @@
-"""Helpers that the chapters share: ramps, columns, and times that a run may not reach."""
+"""Helpers shared by the chapters: ramps, columns, and times that a run may not reach."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def goodput_of_first(batch: Batch) -> pl.DataFrame:
 
 
 def ramp(path: Bottleneck, share: float = 1.0) -> Reduce:
-    """Reduces a batch to the first flow's time to 90 % of its share."""
+    """Reduces a batch to the time until the first flow reaches 90 % of its share."""
 
     def reduce(batch: Batch) -> pl.DataFrame:
         rows = []
@@ -37,7 +37,7 @@ def ramp(path: Bottleneck, share: float = 1.0) -> Reduce:
 
 
 def column_of(table: pl.DataFrame, column: str, **keys: Any) -> Array:
-    """Values of one column in the rows with the given keys."""
+    """Values of a column in the rows with the given keys."""
     for key, value in keys.items():
         table = table.filter(pl.col(key) == value)
     return table.sort("run")[column].to_numpy().astype(np.float64)

@@ -100,7 +100,7 @@ def run(plan: Plan) -> Data:
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
             keys = {"protocol": protocol, "ratio": ratio}
-            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random, so all runs are equal
+            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random, so all runs are identical
     return collect("sharing", cells, plan, numbered=True)
 
 
@@ -167,7 +167,7 @@ def w20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck = ALABAMA) -> Array:
-    """F of each run: ratio of NewReno's mean throughput next to X to that with NewReno flows only."""
+    """F for each run: ratio of NewReno's mean throughput next to X to that with NewReno flows only."""
     mixed = tables["sharing.mixed"].filter(
         (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n)
     )
@@ -179,7 +179,7 @@ def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck
 
 
 def _short_over_long(tables: Tables, protocol: str, ratio: int) -> Array:
-    """Ratio of the throughputs of the flows with the short and the long round trip, per run."""
+    """Short-to-long ratio of the throughputs of the two round-trip times, per run."""
     t = tables["sharing.rtts"].filter((pl.col("protocol") == protocol) & (pl.col("ratio") == ratio)).sort("run", "flow")
     short, long = (t.filter(pl.col("flow") == f)["goodput_bps"].to_numpy() for f in (0, 1))
     return np.asarray(short / np.maximum(long, 1.0))
@@ -280,7 +280,7 @@ def sharing_bars(tables: Tables) -> Figure:
 
 
 def over_time(tables: Tables) -> Figure:
-    """Share of NewReno against one other flow over the second half, both paths, run by run (slides 13 and 22)."""
+    """NewReno's share against one other flow over the second half, both paths, run by run (slides 13 and 22)."""
     rows = [
         {"path": path.name, "protocol": protocol, "run": run, "share": 100 * share}
         for path in (ALABAMA, CALTECH)
@@ -322,12 +322,12 @@ def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (sharing_bars(t), over_time(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "two HSTCP and two NewReno": paths.scenario(
             ALABAMA, [(SENDERS[NEWRENO], 2), (SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0

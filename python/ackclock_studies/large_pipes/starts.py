@@ -47,7 +47,7 @@ from ackclock_studies.large_pipes.transfers import LOSING
 RAMP_S = 30.0
 GROUP = 10
 LONG = {ALABAMA.name: (60.0, 65.0, 1.0), CALTECH.name: (2.0, 3.0, 0.02)}
-"""Runs in a row: writing time, time from one start to the next, interval of goodput; s."""
+"""Runs in a row: writing time, interval between starts, goodput interval; s."""
 
 
 LINUX_TCPW = "TCPW, Linux's host"
@@ -191,7 +191,7 @@ def ramp_times(tables: Tables, protocol: str) -> Array:
 
 
 def per_second(tables: Tables, table: str, protocol: str, start_s: float, stop_s: float) -> Array:
-    """Goodput, bit/s, of shape (groups, runs of a group, intervals in (start, stop])."""
+    """Goodput, bit/s, shape (groups, runs per group, intervals in (start, stop])."""
     t = tables[table].filter(
         (pl.col("protocol") == protocol) & (pl.col("t_s") > start_s + 1e-6) & (pl.col("t_s") <= stop_s + 1e-6)
     )
@@ -260,7 +260,7 @@ def spreads(rows: Array) -> Array:
 
 
 def w3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Deviation between the ten runs in the first ten seconds."""
+    """Deviation between the ten runs over the first ten seconds."""
     return _spread_ratios(tables, bound)
 
 
@@ -302,7 +302,7 @@ def w4_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _start(tables: Tables, protocol: str, runs: slice) -> Array:
-    """Goodput of the first 100 ms on path 2, Mb/s, mean over runs of each group."""
+    """Goodput in the first 100 ms on path 2, Mb/s, mean over each group's runs."""
     rows = per_second(tables, "caltech.goodput", protocol, 0, 0.1)
     return np.asarray(rows[:, runs].mean(axis=(1, 2)) / 1e6)
 
@@ -403,7 +403,7 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         over_time(t, ALABAMA, "series.goodput", "path-1", "10 and 11"),
         over_time(t, CALTECH, "caltech.goodput", "path-2", "18 and 19"),
@@ -411,7 +411,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "path 1, TCPW": paths.scenario(ALABAMA, [(SENDERS[TCPW], 1)], duration_s=60),
     }

@@ -35,7 +35,7 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.runs import NO_BOUND
 
 ALPHA = 200
-"""Packets that a FAST flow keeps queued."""
+"""Packets kept queued by a FAST flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Together:
     crossed
         Whether two flows of NewReno are among them.
     alone
-        Whether there are no other users, with drawn starts, so that all effects are due to the flows themselves.
+        Without other users and with drawn start times, so that all effects are due to the flows themselves.
     by_rate
         alpha is 8, 20 or 200 by the rate of a flow.
     sender
@@ -183,7 +183,7 @@ def _cell(tables: Tables, setting: str, column: str) -> Array:
 
 
 def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Synchronisation of FAST's flows: windows that rise and fall together if the queue is too small for all alphas."""
+    """Synchronisation of FAST's flows: windows that rise and fall together if the queue is too small for the sum of all alphas."""
     found, shown = [], []
     for name, setting in SYNC.items():
         swing, together = (mean_over_runs(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
@@ -220,7 +220,7 @@ def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The oscillation behind a queue that fits the packets of all flows."""
+    """Oscillation behind a queue that fits the packets of all flows."""
     return [
         Evidence.of(
             mean_over_runs(_cell(tables, name, "swing_packets")),
@@ -286,7 +286,7 @@ def fast_in_step(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (fast_in_step(t),)
 
 

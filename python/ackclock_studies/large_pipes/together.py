@@ -74,7 +74,7 @@ def w26(tables: Tables) -> Sequence[Evidence]:
 
 
 def control(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Negative control: only the window limits."""
+    """Negative control: the window is the only limit."""
     m = {p: groups(tables, p, queue=CONTROL, table="together.times")[:, 0] for p in PROTOCOLS}
     worst = max(m.values(), key=lambda x: float(x.max())).max() / min(m.values(), key=lambda x: float(x.min())).min()
     label = "100 MB, queue of 2000, no other flow, cold: slowest over fastest"
@@ -150,7 +150,7 @@ def beside_the_slides(tables: Tables) -> Table:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     where = Plan(reading=TOGETHER)
     four = paths.senders(where)
     queue = paths.queue_of(where)
@@ -158,7 +158,7 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (beside_the_slides(t), in_a_row(t))
 
 

@@ -1,4 +1,4 @@
-"""Duration of 100 MB over path 1, ten times in a row (W5 to W9, W25)."""
+"""Completion time of 100 MB over path 1, ten times in a row (W5 to W9, W25)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SIZE = 100_000_000
 """A2: 10^8 bytes of payload at the receiver."""
 
 GROUP, EVERY_S = 10, 60.0
-"""Slide 8: ten transfers in a row, and the time between two of them."""
+"""Slide 8: ten transfers in a row, and the interval between them."""
 
 CONTROL = 2000
 """Queue of the negative control: no loss, so only the window limits all four."""
@@ -49,7 +49,7 @@ TOLERANCE = {TCPW: 0.10, FAST: 0.10, HSTCP: 0.15, NEWRENO: 0.15}
 """Tolerance around the slides' time; our choice."""
 
 NAMES = {TCPW: "tcpw", FAST: "fast", HSTCP: "highspeed", NEWRENO: "newreno"}
-"""Protocol -> name of its experiment; each experiment has a grid of the parameters that affect the protocol."""
+"""Protocol -> name of its experiment; each experiment has its own grid, of the parameters that affect the protocol."""
 
 SHARED = (QUEUE, ACKS, WINDOW)
 READS: dict[str, tuple[Reading, ...]] = {
@@ -156,7 +156,7 @@ def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: st
 
 
 def means(tables: Tables, protocol: str, **at: Any) -> Array:
-    """Mean completion time of each group: the value that slide 12 prints "on average"."""
+    """Mean completion time of each group, which slide 12 prints as "on average"."""
     return np.asarray(groups(tables, protocol, **at).mean(axis=1))
 
 
@@ -196,7 +196,7 @@ def time_of(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
 
 
 def w6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """FAST like TCPW: the same within a tenth."""
+    """FAST like TCPW: the same to within a tenth."""
     fast, westwood = mean_over_runs(means(tables, FAST)), mean_over_runs(means(tables, TCPW))
     return [_ratio(fast, westwood, "100 MB, FAST / TCPW", bound, "like")]
 
@@ -210,7 +210,7 @@ def _ratio(a: Any, b: Any, label: str, bound: Bound, key: str) -> Evidence:
 
 
 def w9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The order of the four protocols."""
+    """Order of the four protocols."""
     m = {p: mean_over_runs(means(tables, p)) for p in PROTOCOLS}
     return [
         *(_ratio(m[HSTCP], m[p], f"100 MB, HSTCP / {p}", bound, NAMES[p]) for p in (TCPW, FAST)),
@@ -229,7 +229,7 @@ def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
 
 
 def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W9 behind that queue: the protocols that halve, with the two that the slides call fast for context."""
+    """W9 behind that queue: the protocols that halve, with, for context, the two that the slides call fast."""
     m = {p: mean_over_runs(means(tables, p, queue=LOSING)) for p in PROTOCOLS}
     beside = [_ratio(m[HSTCP], m[p], f"HSTCP / {p}", Bound(), "") for p in (TCPW, FAST)]
     return [
@@ -300,7 +300,7 @@ def completion_times(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         completion_times(t),
         paragraph(

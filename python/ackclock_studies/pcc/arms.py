@@ -19,7 +19,7 @@ PACKET_BYTES = 1500
 
 JITTER = "1 ms"
 """Jitter of the links from the senders in scenarios with several flows: one tick of a 1000 Hz kernel clock, as in senders and emulated
-links of testbeds at that time. Flows with perfect clocks lock in step (see `convergence`).
+links of testbeds at that time. Flows with perfect clocks fall into lockstep (see `convergence`).
 """
 
 
@@ -34,7 +34,7 @@ class Arm:
     flow
         Keys of a group of flows.
     payload
-        Data bytes of a full packet of 1500 bytes.
+        Payload of a full 1500-byte packet, bytes.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Arm:
 
     @property
     def controller(self) -> str:
-        """Name of the controller."""
+        """Controller name."""
         return str(self.flow["congestion_control"])
 
     def carried(self, rate_bps: float) -> float:
@@ -79,11 +79,11 @@ def tcp(name: str, controller: str, colour: str, marker: str, dash: str = "-", *
 
 
 PCC = pcc("PCC (each packet)", "pcc-allegro-modong", "blue", "o")
-"""PCC with the constants of the authors' code of that time, which the paper's numbers come from; a report for each packet, which repeats
-the content of earlier reports.
+"""PCC with the constants of the authors' code at that time, the source of the paper's numbers; one report per packet,
+which repeats the content of earlier reports.
 """
 REPORTS = pcc("PCC (every 20)", "pcc-allegro-modong", "black", "h", "-.", feedback=20, feedback_repeats=False)
-"""PCC with the receiver of that code: a report every 20 packets, so that one lost report makes 20 packets look lost."""
+"""PCC with that code's receiver: one report every 20 packets, so that a lost report makes 20 packets look lost."""
 PRINTED = pcc("PCC as printed", "pcc-allegro", "sky", "s", "--")
 """PCC with the constants printed in the paper."""
 CUBIC = tcp("CUBIC", "cubic", "orange", "^")
@@ -109,7 +109,7 @@ HOSTS = Reading(
     crossed=False,
 )
 VARIES = "5 ms"
-"""Largest random delay of a path with a varying round trip."""
+"""Maximum random delay on a path with a varying round trip."""
 
 _STACKS: dict[str, dict[str, Any]] = {
     "varying RTT": {"delayed_ack": False},
@@ -120,7 +120,7 @@ _STACKS: dict[str, dict[str, Any]] = {
 
 
 def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
-    """A scenario of one TCP flow under an option of `HOSTS`. For PCC only the position of the losses changes."""
+    """A scenario with one TCP flow under an option of `HOSTS`. For PCC only the location of the losses changes."""
     made = scenario.to_dict()
     network = made["network"]
     if option == "loss behind the queue":
@@ -157,7 +157,7 @@ def illinois(plan: Plan) -> int:
 
 
 def excess(tables: Tables, table: str, arm: Arm, times: float, **keys: Any) -> Estimate:
-    """Share of Illinois's excess over the paper's goodput that remains in an arm, paired by seed. The paper's goodput is PCC's here divided
+    """Fraction of Illinois's excess over the paper's goodput that remains in an arm, paired by seed. The paper's goodput is PCC's here divided
     by the paper's ratio.
     """
     asked = mean(tables, table, "goodput_bps", arm=PCC.name, **keys).value / times
@@ -215,7 +215,7 @@ def ticks(axis: Any, at: Sequence[float]) -> None:
 
 
 def curves(ax: Any, found: pl.DataFrame, arms: Sequence[Arm], x: str, y: str) -> None:
-    """Draw the means as a line for each arm, with a shade from minimum to maximum."""
+    """Draw the means as one line per arm, with a band from minimum to maximum."""
     for arm in arms:
         own = found.filter(pl.col("arm") == arm.name).sort(x)
         if not own.height:

@@ -1,4 +1,4 @@
-"""A sender whose pacing wakes up late, as the blog supposed: its batches, the losses of a buffer, and four such flows (C21, C22)."""
+"""A sender whose pacing wakes up late, as the blog supposed: its batches, the losses at a buffer, and four such flows (C21, C22)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ackclock_studies.pcc.sharing import (
 from ackclock_studies.pcc.testbed import BARE, CUBIC, MODELS, PACED, PACED_LONG, PACED_SHORT, PCC
 
 HELD_MBPS = 50
-"""Fixed rate of a sender, half of the link's: losses then result from the timing of packets, not from their number."""
+"""Fixed sending rate, half of the link's: losses then result from the timing of packets, not from their number."""
 
 SIZES = (6, 20, 50, 100, 275)
 SHALLOW = (6, 20)
@@ -47,12 +47,12 @@ PERIODS = {BARE: 0, PACED_SHORT: 4, PACED: 10, PACED_LONG: 20}
 """Model -> interval between wake-ups, ms; all on the bare-metal link."""
 
 LIMIT = 250
-"""Buffer that the four flows share, packets: the publication's."""
+"""Buffer shared by the four flows, packets: the publication's."""
 
 
 def held(model: str, packets: int) -> Scenario:
-    """Return one PCC flow at a constant rate. It starts at that rate, may not exceed it, and has no reason to fall below it, because its
-    utility is the delivered data.
+    """Return one PCC flow at a constant rate. It starts at that rate, may not exceed it, and has no incentive to fall
+    below it, because its utility is the delivered data.
     """
     written = testbed.shallow(model, PCC, packets, 20.0).to_dict()
     options = {"utility": "loss-resilient", "start_rate_mbps": HELD_MBPS, "max_rate_mbps": HELD_MBPS}
@@ -122,7 +122,7 @@ def _shares(tables: Tables, model: str, controller: str, column: str) -> Array:
 
 
 def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Batches, and the losses in a buffer at the same rate."""
+    """Batches, and the losses at a buffer at the same rate."""
     longer = _held(tables, PACED, SIZES[-1], "burst") - _held(tables, BARE, SIZES[-1], "burst")
     found = [
         Evidence.of(
@@ -228,12 +228,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC held at 50 Mb/s, pacing every 10 ms, 20 packets": held(PACED, 20),
         "PCC, four flows, pacing every 10 ms": abreast(PCC, LIMIT, host=MODELS[PACED]),

@@ -36,7 +36,7 @@ LINKS = (BARE, IDEAL, MININET)
 EXACT = "exact"
 LATE_4, LATE_10, LATE_20 = (f"pacing every {period} ms" for period in (4, 10, 20))
 LINE = "pacing every 7.5 ms"
-"""Wake-up intervals as long as netem's delay line: each releases one buffer's worth of packets."""
+"""Wake-up intervals as long as netem's delay line; each releases one buffer's worth of packets."""
 LIGHT, XEN, MICRO = "5 ms off / 100 ms", "30 ms off / 30 ms", "270 ms off / 30 ms"
 TWO, ONE = "2 processors", "1 processor"
 
@@ -57,7 +57,7 @@ them under Xen's credit scheduler.
 """
 
 PACING = (LATE_4, LINE, LATE_10, LATE_20)
-"""Hosts that do not affect TCP, which is not paced: CUBIC's runs there are those of exact hosts."""
+"""Hosts that do not affect unpaced TCP: CUBIC's runs there are the same as on exact hosts."""
 
 FEW = (EXACT, LINE, LATE_10, XEN)
 """Hosts at quick scale."""
@@ -127,7 +127,7 @@ def _reduce(controller: str) -> Any:
 
 
 def shares(tables: Tables, link: str, host: str, controller: str) -> dict[int, float]:
-    """Share of the link by buffer size, percent, mean over runs."""
+    """Percentage of the link by buffer size, mean over runs."""
     host = EXACT if controller == CUBIC and host in PACING else host
     t = tables["crossed.flows"].filter(
         (pl.col("link") == link) & (pl.col("host") == host) & (pl.col("cc") == controller)
@@ -170,7 +170,7 @@ def prints(tables: Tables) -> pl.DataFrame:
 
 
 def alike(tables: Tables, link: str, host: str) -> list[str]:
-    """Combinations in which PCC's share at every size is within 10 points of this one's."""
+    """Combinations in which PCC's share at every size is within 10 percentage points of this one's."""
     t = prints(tables)
     values = t.select(f"pcc_{q}" for q in SIZES).to_numpy()
     names = [(r["link"], r["host"]) for r in t.iter_rows(named=True)]
@@ -282,12 +282,12 @@ def told(tables: Tables) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables), fingerprints(tables), paragraph(told(tables)))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC on bare metal's link, pacing every 10 ms, 20 packets": scenario(BARE, LATE_10, PCC, 20),
         "CUBIC on Mininet's link, host off for 30 ms, 20 packets": scenario(MININET, XEN, CUBIC, 20),

@@ -1,4 +1,4 @@
-"""Main findings, from the numbers of a run."""
+"""Main findings, derived from a run's numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_pairs(tables: Tables) -> str:
-    """Time until a second flow has its share."""
+    """Time until a second flow has reached its fair share."""
     after = {
         kind: float(np.median(pair.pick(tables, kind, "seconds"))) for kind in (pair.BARE, pair.BARE_CLOCK, pair.TCP)
     }
@@ -45,7 +45,7 @@ def in_company(tables: Tables) -> str:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Effect of a virtual machine on PCC."""
+    """Effect of running PCC in a virtual machine."""
     t = result.tables
     share = {model: 100 * float(sweep.pick(t, model, PCC, 20).mean()) for model in (BARE, MININET, PACED)}
     return Headline(

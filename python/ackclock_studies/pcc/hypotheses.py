@@ -23,14 +23,14 @@ from ackclock_studies.pcc import sweep
 from ackclock_studies.pcc.testbed import BARE, CUBIC, CUT, ENVIRONMENTS, LABEL, MININET, MODELS, NEAR, NEWER, PACED, PCC
 
 SHALLOW, DEEP = (5, 20), (100, 275)
-"""Buffer sizes that count as shallow and as deep, packets, both ends included."""
+"""Buffer sizes that count as shallow and as deep, packets, inclusive."""
 CLEAR, LITTLE = 10.0, 5.0
-"""Deficits, in points, that count as present and as absent: those of C2 and C4."""
+"""Deficits, in percentage points, that count as present and as absent: those of C2 and C4."""
 
 
 def gaps(tables: Tables) -> pl.DataFrame:
-    """Deficit in points under each model at each size it was run with. Links are compared with the testbed's link, hosts with exact hosts
-    on the same link.
+    """Deficit, in percentage points, under each model at each size it was run with. Links are compared with the
+    testbed's link, hosts with exact hosts on the same link.
     """
     found = sweep.means(tables).select("model", "cc", "buffer", "share")
     base = found.rename({"model": "base"})
@@ -138,7 +138,7 @@ def why(tables: Tables) -> str:
 
 
 def figure(tables: Tables) -> Figure:
-    """Deficit in points at each size, a row for each model."""
+    """Deficit in percentage points at each size, one row per model."""
     table = gaps(tables).filter(pl.col("model") != CUT)
 
     def draw() -> Any:
@@ -184,7 +184,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), *answer(t))
 
 

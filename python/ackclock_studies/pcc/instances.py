@@ -56,7 +56,7 @@ SIZES = (6, 10, 20, 50, 275)
 SHALLOW = (6, 10, 20, 50)
 """Buffer sizes at which C2 is judged."""
 FLOWS = 3
-"""Number of flows from which on the smallest instances crashed, after 30 s."""
+"""Number of flows at which the smallest instances crashed, after 30 s."""
 
 
 def alone(machine: str, packets: int) -> Scenario:
@@ -170,12 +170,12 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (table(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {f"PCC on a {machine}, 20 packets": alone(machine, 20) for machine in (M3, T2)}
 
 

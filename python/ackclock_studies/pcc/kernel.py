@@ -53,7 +53,7 @@ SIZES = (5, 10, 20, 50, 100, 275)
 SECONDS = 10
 SEEDS = 3
 UNIT_S = 20
-"""Interval between the flows' starts, half of the time over which they are compared; the publication's is 500 s."""
+"""Interval between the flows' starts, half of the time over which they are compared; 500 s in the publication."""
 FLOWS = (2, 4)
 STARTS = 6
 """Runs of CUBIC, which is deterministic: the later flows start 7.3 ms later in each. PCC draws random numbers, and its runs take much
@@ -173,7 +173,7 @@ def pick(tables: Tables, arm: str, controller: str, packets: int, column: str = 
 
 
 def gap(tables: Tables, controller: str, packets: int, arm: str = MININET) -> Array:
-    """Deficit of Mininet's link against a router's queue, in points of the link's capacity, one value per seed."""
+    """Deficit of Mininet's link against a router's queue, in percent of link capacity, one value per seed."""
     return 100 * (pick(tables, ROUTER, controller, packets) - pick(tables, arm, controller, packets))
 
 
@@ -246,7 +246,7 @@ def spared(tables: Tables) -> Sequence[Evidence]:
 
 
 def capped(tables: Tables) -> Sequence[Evidence]:
-    """Ratio of the goodput to the rate of netem's limit over its delay."""
+    """Ratio of the goodput to netem's limit divided by its delay."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, MININET, PCC, q, "goodput_mbps") / ceiling(q)),
@@ -353,7 +353,7 @@ def sweep_table(tables: Mapping[str, Tables]) -> Table:
 
 
 def sharing_table(tables: Mapping[str, Tables]) -> Table:
-    """Largest share, index, deviation, both backends."""
+    """Largest share, fairness index and deviation on both backends."""
     rows = []
     for n in FLOWS:
         for controller in (PCC, CUBIC):
@@ -372,7 +372,7 @@ def sharing_table(tables: Mapping[str, Tables]) -> Table:
 
 
 def figure(tables: Mapping[str, Tables]) -> Figure:
-    """Share of the link against the buffer: the kernel as marks, the simulator as lines."""
+    """Link share against buffer size: the kernel as marks, the simulator as lines."""
     colours = dict(zip(ARMS, (OKABE_ITO["black"], OKABE_ITO["vermilion"], OKABE_ITO["blue"]), strict=True))
     found = {backend: means(own) for backend, own in tables.items()}
 

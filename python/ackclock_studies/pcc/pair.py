@@ -1,7 +1,7 @@
 """Two flows, the second one late: how fast do they converge, and which factor decides?
 
-Behind a full drop-tail queue the timing of departures decides which flow loses packets. A sender with a perfect clock takes each free place
-just before any other sender can. A late flow with few packets then has a loss rate many times that of the first flow, and attributes the
+Behind a full drop-tail queue the timing of departures decides which flow loses packets. A sender with a perfect clock
+takes each free slot just before any other sender can. A late flow with few packets then has a loss rate many times that of the first flow, and attributes the
 loss to its own rate. (Phase effects: S. Floyd, V. Jacobson, 1992.)
 """
 
@@ -45,7 +45,7 @@ EXACT, SOME, MUCH, CLOCKED = (
 AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
 BARE_CLOCK = "bare metal, sender's clock"
 SOON = (TCP, BARE_CLOCK, CLOCKED)
-"""Environments whose flows reach equal shares long before `SOON_S`."""
+"""Environments whose flows reach equal shares well before `SOON_S`."""
 TWO = "Mininet, 2 processors"
 """The blog's other picture of two flows, on an m3-large."""
 
@@ -76,11 +76,11 @@ EARLY_S = 25
 
 
 FEWEST = 6
-"""Runs at quick scale of the kinds that claims rest on: a median of fewer has no interval."""
+"""Runs, at quick scale, of the kinds that claims are based on: a median of fewer runs has no interval."""
 
 JOINS_S, WATCHED_S, SOON_S = 50, 200, 60
-"""The second flow starts at `JOINS_S`, when the first has long used the whole link. Its share is observed for `WATCHED_S`, or for `SOON_S`
-where the flows are equal within seconds. In the publication both times are 500 s. Convergence times are similar where both lengths were
+"""The second flow starts at `JOINS_S`, long after the first has filled the link. Its share is observed for `WATCHED_S`, or
+for `SOON_S` where the flows reach equal shares within seconds. In the publication both times are 500 s. Convergence times are similar where both lengths were
 run (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more than 250 s after 50 s).
 """
 
@@ -135,7 +135,7 @@ def _long(kinds: Kinds, seeds: int) -> list[Cell]:
 
 
 def watched(kind: str) -> int:
-    """Time for which both flows are active, s."""
+    """Time during which both flows are active, s."""
     return SOON_S if kind in SOON else WATCHED_S
 
 
@@ -176,12 +176,12 @@ def losses(batch: Batch) -> pl.DataFrame:
 
 
 def together(batch: Batch, seed: int, watched_s: int) -> Any:
-    """Goodput of both flows while both are active, Mb/s, a row per second."""
+    """Goodput of both flows while both are active, Mb/s, one row per second."""
     return testbed.series(batch.goodput.filter(pl.col("seed") == seed), 2, JOINS_S + watched_s)[JOINS_S:]
 
 
 def converged_after(found: Any) -> int | None:
-    """Seconds until both flows are near their fair share and stay there."""
+    """Time until both flows are near their fair share and stay there, s."""
     kernel = np.ones(HELD_S) / HELD_S
     first, late = (np.convolve(found[:, flow], kernel, mode="valid") for flow in (0, 1))
     total = first + late
@@ -284,7 +284,7 @@ def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Two flows on two processors: their excess variation over bare metal."""
+    """Two flows on two processors: their variation in excess of bare metal."""
     two, bare, tcp = (pick(tables, kind, "sd_mbps") for kind in (TWO, BARE, TCP))
     found = [
         Evidence.of(
@@ -334,7 +334,7 @@ def pair_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), pair_table(t))
 
 

@@ -43,7 +43,7 @@ ABOUT = (
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (paragraph(ABOUT),)
 
 

@@ -36,7 +36,7 @@ RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
 """Minimum and maximum of uniform distributions."""
 
 BUFFER = 250
-"""Buffer, packets: one bandwidth-delay product of the means."""
+"""Buffer, packets: one bandwidth-delay product of the mean rate and RTT."""
 
 
 def draws(number: int, count: int) -> pl.DataFrame:
@@ -143,7 +143,7 @@ TABLE = "changing.flows"
 
 
 def near_optimal(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the optimum."""
+    """Goodput as a fraction of the optimum."""
     return [
         Evidence.of(
             mean_over_runs(100 * arms.pick(tables, TABLE, "share", arm=arm.name)),
@@ -170,7 +170,7 @@ def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that remains, over the same drawn networks."""
+    """Fraction of Illinois's excess that remains, over the same drawn networks."""
     own = {arm: arms.pick(tables, TABLE, "mbps", arm=arm.name) for arm in (PCC, ILLINOIS, BOTH)}
     asked = own[PCC] / TIMES[ILLINOIS]  # paired by network: all protocols ran over the same ones
     left = ratio(own[BOTH] - asked, own[ILLINOIS] - asked)
@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC in a changing network (its first 50 s)": scenario(PCC, 1, 10)}
 
 
@@ -226,7 +226,7 @@ EXPERIMENT = Experiment(name="changing", title="a network drawn anew every 5 s",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -37,7 +37,7 @@ from ackclock_studies.pcc.sharing import asked_where
 
 RATE_BPS = 100e6
 START_S = 10
-"""Start of the second flow, s."""
+"""Start time of the second flow, s."""
 
 HOLD_S = 5
 WITHIN = 0.25
@@ -72,7 +72,7 @@ MANY_TRIALS = (PCC, ONE_PAIR, CUBIC)
 LIMIT_S, WATCHED_S, PICTURED_S = 60, 60, 30
 """Time limit for convergence, and observation time after it; observation time at quick scale, where no claim is judged."""
 LEAST_TRIALS = 6
-"""Trials that a claim needs."""
+"""Number of trials needed for a claim."""
 
 
 def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
@@ -99,7 +99,7 @@ def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
 
 
 def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int | None:
-    """First second from which on a flow keeps its fair share for `hold` seconds.
+    """First second from which a flow keeps its fair share for `hold` seconds.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ TABLE = "convergence.trials"
 
 
 def deviations(tables: Tables, arm: Arm) -> Array:
-    """Deviations of the trials that converged."""
+    """Standard deviations in the trials that converged."""
     return arms.only(tables[TABLE], {"arm": arm.name})["sd"].drop_nulls().to_numpy().astype(np.float64)
 
 
@@ -182,7 +182,7 @@ def there(tables: Tables, *wanted: Arm) -> list[Arm]:
 
 
 def enough(tables: Tables) -> bool:
-    """Whether the trials are as many and as long as a claim needs."""
+    """Whether there are enough trials, of sufficient length, for a claim."""
     own = tables[TABLE].filter(pl.col("arm") == PCC.name)
     return own.height >= LEAST_TRIALS and bool((own["watched_s"] >= WATCHED_S).all())
 
@@ -263,7 +263,7 @@ def steadier(tables: Tables) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Deviation against time to converge, and one trial over time."""
+    """Standard deviation against convergence time, and one trial over time."""
     table = tables[TABLE]
     found = table.group_by("arm", maintain_order=True).agg(
         pl.col("time_s").mean(), pl.col("sd").mean(), pl.col("converged").mean(), pl.len().alias("trials")
@@ -310,7 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
 
 
@@ -318,7 +318,7 @@ EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -33,8 +33,8 @@ BETWEEN_BUFFER = 50
 """Buffer, packets. The publication's bandwidth was reserved by a rate limiter whose buffer is unknown."""
 
 PROMPT = pcc("PCC as printed, reports at once", "pcc-allegro", "green", "D", feedback_flush_ms=0)
-"""Reports per packet, as from the authors' receiver for incast. Other receivers hold reports back for up to 10 ms, a hundred RTTs here, and
-the sender waits as long before it treats silence as loss.
+"""Reports per packet, as from the authors' receiver for incast. Other receivers hold reports back for up to 10 ms, a
+hundred RTTs here, and the sender waits that long before it treats silence as loss.
 """
 
 INCAST = pcc(
@@ -72,7 +72,7 @@ SMALLER_KIB = 32
 
 
 def incast_seeds(plan: Plan, arm: Arm, senders: int) -> int:
-    """Runs of incast. With ten senders TCP collapses in some runs only, so P17 needs many; a run has a few hundred packets."""
+    """Runs of incast. With ten senders TCP collapses only in some runs, so P17 needs many; a run has only a few hundred packets."""
     many = senders == MANY and arm in (INCAST, CUBIC)
     return plan.count(quick=96 if many else 6, paper=200 if many else 20)
 
@@ -268,7 +268,7 @@ def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Percentage of the share that remains when the same sender starts at the general sender's 2 Mb/s."""
+    """Percentage of the link share that remains when the same sender starts at the general sender's 2 Mb/s."""
     return [
         Evidence.of(
             arms.times(tables, INCAST_TABLE, "share", SLOW_START, INCAST, senders=n, block_kib=block),
@@ -340,7 +340,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC between data centres, 28 ms": between(PCC, 28),
         "PCC's incast sender, 33 senders of 256 KiB": incast(INCAST, 33, 256),
@@ -351,7 +351,7 @@ EXPERIMENT = Experiment(name="datacentres", title="incast, and links between dat
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

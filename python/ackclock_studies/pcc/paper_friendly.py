@@ -116,7 +116,7 @@ def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def unfriendly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the ordinary flow when it competes with one PCC flow."""
+    """The ordinary flow's share when it competes with one PCC flow."""
     return [
         Evidence.of(
             arms.mean(tables, TABLE, "share", 100, arm=arm.name, path=path, selfish=1),
@@ -165,7 +165,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"An ordinary flow against two of PCC": scenario(PCC, 30, 20, 2, 40)}
 
 
@@ -173,7 +173,7 @@ EXPERIMENT = Experiment(name="friendly", title="one ordinary TCP flow against PC
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -31,7 +31,7 @@ from ackclock_studies.pcc.arms import CUBIC, ILLINOIS, JITTERED, PCC, PRINTED, R
 
 RATE_BPS = 100e6
 AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D", ":", start_rate_mbps=50)
-"""Differs from `PCC` in its starting rate only, to test whether the start is the cause."""
+"""Like `PCC` except for the starting rate, to test whether the start is the cause."""
 
 LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":", interval_rtts=6)
 """Differs from `PCC` in the length of its intervals only, which gives a trial more packets: a test of the cause of P5. It runs only at 2 % loss."""
@@ -40,11 +40,11 @@ LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Losses in each direction, percent."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
-"""Losses, percent, at which only some runs of PCC gain speed. A claim is about them."""
+"""Losses, percent, at which only some runs of PCC speed up; a claim is about those runs."""
 
 
 def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:
-    """Runs under light loss: many where runs fall into two kinds that a claim is about, few where they are only shown."""
+    """Number of runs under light loss: many where runs fall into two groups that a claim is about, few where they are only displayed."""
     if arm in (ILLINOIS, JITTERED) and percent in GROWS:
         return arms.illinois(plan)
     if arm is PCC and percent in UNCERTAIN:
@@ -153,18 +153,18 @@ def _share(tables: Tables, arm: Arm, loss: float, least: float, *, kind: str = "
 
 
 def to_one_percent(tables: Tables) -> Sequence[Evidence]:
-    """Share of the link at losses of up to 1 %."""
+    """Link share at losses of up to 1 %."""
     known = [p for p in arms.values(tables, TABLE, "loss") if p <= 1]
     return [_share(tables, PCC, p, 95) for p in known] + [_share(tables, arm, 1.0, 95) for arm in (REPORTS, PRINTED)]
 
 
 def at_two_percent(tables: Tables) -> Sequence[Evidence]:
-    """Mean share at 2 %, and with another start."""
+    """Mean link share at 2 %, and with a different start."""
     return [_share(tables, arm, 2.0, 74) for arm in (PCC, REPORTS, PRINTED, AHEAD)]
 
 
 def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs that gain speed at 2 %."""
+    """Fraction of runs that speed up at 2 %."""
     found = []
     for arm in (PCC, REPORTS, PRINTED, AHEAD):
         share = arms.pick(tables, TABLE, "share", kind="light", arm=arm.name, loss=2.0)
@@ -184,7 +184,7 @@ def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_longer(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs that gain speed with intervals that contain more packets."""
+    """Fraction of runs that speed up with intervals that contain more packets."""
     share = arms.pick(tables, TABLE, "share", kind="light", arm=LONGER.name, loss=2.0)
     going = proportion_interval(int((share >= 0.74).sum()), share.size)
     label = f"{LONGER.name}, 2 %: runs with 74 % or more"
@@ -215,7 +215,7 @@ def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def with_jitter(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that remains on a path whose round trip varies."""
+    """Fraction of Illinois's excess that remains on a path whose round trip varies."""
     found = []
     for p, times in GROWS.items():
         left = arms.excess(tables, TABLE, JITTERED, times, kind="light", loss=p)
@@ -283,7 +283,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC, 2 % of loss both ways": scenario(PCC, 2.0, backwards=True, duration_s=40),
         "PCC, loss-resilient, 50 % of loss": scenario(RESILIENT, 50.0, backwards=False, duration_s=40),
@@ -294,7 +294,7 @@ EXPERIMENT = Experiment(name="lossy", title="random loss, 0 to 50 %", run=run, w
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -38,7 +38,7 @@ CAPPED = pcc(
     utility="latency-paper",
     max_rate_mbps=CEILING_MBPS,
 )
-"""Arm for the cause of P23: limited to a fortieth below the share, so that no queue can stand, and otherwise equal."""
+"""Arm for the cause of P23: limited to a fortieth below the fair share, so that no standing queue can form, and otherwise identical."""
 TRIALS = (
     pcc("latency utility of the paper, trials and steps of 10 %", "pcc-allegro-modong", "orange", "v", utility="latency-paper", epsilon_min=0.1, epsilon_max=0.1, step=0.1),
     pcc("latency utility of the paper, intervals of 3 RTTs", "pcc-allegro-modong", "orange", "<", utility="latency-paper", interval_rtts=3),
@@ -114,7 +114,7 @@ def power(tables: Tables, arm: Arm, queue: str) -> Array:
 
 
 def without_a_standing_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Power of a sender limited to just below its share, so that no queue can stand; larger trials and shorter intervals for context."""
+    """Power of a sender limited to just below its fair share, so that no standing queue can form; larger trials and shorter intervals for context."""
     base = power(tables, CUBIC, CODEL)
     found = []
     for arm in (CAPPED, *TRIALS):
@@ -200,7 +200,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC's latency utility, deep queues": scenario(PAPER, DEEP, 60)}
 
 
@@ -208,7 +208,7 @@ EXPERIMENT = Experiment(name="power", title="latency utility: throughput over de
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -174,7 +174,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC, 100 ms against 10 ms": scenario(PCC, 100, 100)}
 
 
@@ -182,7 +182,7 @@ EXPERIMENT = Experiment(name="rtt", title="RTT unfairness, 20 to 100 ms against 
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -33,11 +33,11 @@ BUFFERS = (1_500, 3_000, 7_500, 15_000, 30_000, 75_000, 150_000, 375_000, 1_000_
 """Buffers, bytes."""
 
 ASKED = (7_500, 1_000_000)
-"""Buffers that claims name, the only ones at quick scale."""
+"""Buffers mentioned in claims, the only ones at quick scale."""
 
 DURATION_S = 100
 START_S = 20
-"""Length of the start-up, s, in measurements that exclude it."""
+"""Length of the start-up, s, for measurements that exclude it."""
 
 
 def scenario(arm: Arm, buffer: int) -> Scenario:
@@ -166,7 +166,7 @@ def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that remains; also with each of the two changes alone."""
+    """Fraction of Illinois's excess that remains; also with each of the two changes alone."""
     found = []
     for arm in NOISES:
         left = arms.excess(tables, TABLE, arm, TIMES, buffer=DEEP)
@@ -217,7 +217,7 @@ EXPERIMENT = Experiment(
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

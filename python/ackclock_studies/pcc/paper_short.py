@@ -30,7 +30,7 @@ RATE_BPS = 15e6
 FLOW_BYTES = 100_000
 FLOWS = 500
 LOADS = (5, 15, 25, 35, 45, 55, 65, 75)
-"""Loads, percent: packets of all flows, each counted once, relative to the link's capacity."""
+"""Loads, percent: packets of all flows, each counted once, relative to link capacity."""
 
 FEW = (5, 45, 75)
 SILENT = pcc("PCC, sends nothing twice unasked", "pcc-allegro-modong", "green", "D", ":", fills_up=False)
@@ -46,7 +46,7 @@ def scenario(arm: Arm, load: int) -> Scenario:
     """500 flows of a Poisson process; the buffer is one bandwidth-delay product."""
     packets = -(-FLOW_BYTES // arm.payload)
     mean_s = packets * PACKET_BYTES * 8 / RATE_BPS / (load / 100)
-    # far beyond the last start: twenty standard deviations of it, and a minute for the last flows
+    # far beyond the last start: twenty standard deviations, plus a minute for the last flows
     length_s = mean_s * (FLOWS + 20 * FLOWS**0.5) + 60
     return Scenario.from_dict(
         {
@@ -194,7 +194,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC, short flows at 45 %": scenario(PCC, 45)}
 
 
@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(name="short", title="short flows at loads of 5 to 75 %",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -180,7 +180,7 @@ def c13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @asked
 def c13_total(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of 30 % of the link."""
+    """Check for 30 % of the link."""
     label = "total of four flows, of 100 Mb/s (fitted by the cost)"
     return [Evidence.of(mean_over_runs(pick(tables, ONE, "total_mbps")), label, bound, unit="%", key="total")]
 
@@ -267,12 +267,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {f"PCC, four flows, {host}": abreast(PCC, LIMIT, host=HOSTS[host]) for host in (TWO, STOLEN, MEASURED)}
 
 

@@ -14,7 +14,7 @@ from ackclock_studies.pcc import sweep
 from ackclock_studies.pcc.testbed import IDEAL, LONG, MININET, NO_CATCH_UP, OFTEN, PCC, RARE, TENTH, TESTBED
 
 WITHIN = 0.08
-"""Agreement required between the two."""
+"""Required agreement between the two."""
 
 SIZES = (5, 10, 20, 30, 50, 60, 100, 150, 275)
 FOUND: dict[str, tuple[float, ...]] = {

@@ -48,16 +48,16 @@ P = ParamSpec("P")
 Measure: TypeAlias = Callable[Concatenate[Tables, P], Sequence[Evidence]]
 
 WINDOWS = 5
-"""Windows in each stretch with the same flows: 100 s at paper scale, where a stretch is 500 s."""
+"""Windows in each period with the same flows: 100 s at paper scale, where a period is 500 s."""
 
 RUNS = ((BARE, PCC), (BARE, CUBIC), (MININET, PCC), (MININET, CUBIC))
 """Environment and protocol."""
 
 STRETCHES = 6
-"""Stretches, each from one start or end of a flow to the next. A seventh, with the last flow alone, is left out: no claim concerns a single flow."""
+"""Periods, each from one start or end of a flow to the next. A seventh, with the last flow alone, is left out: no claim concerns a single flow."""
 
 STRETCH_S, SHORT_S = 500, 10
-"""Lengths of stretches: the publication's, and quick scale's, for pictures. A claim is judged at its own length only."""
+"""Period lengths: the publication's, and that of quick scale, for pictures. A claim is judged only at its own length."""
 
 NOISE = Reading(
     name="noise",
@@ -68,7 +68,7 @@ NOISE = Reading(
 )
 
 LIMITS = (25, 50, 100, 250, 500)
-"""Buffer sizes with which four flows are compared, packets."""
+"""Buffer sizes at which four flows are compared, packets."""
 FEW_LIMITS = (250, 500)
 """Sizes at quick scale."""
 TOGETHER_S, APART_S = 200, 5
@@ -81,12 +81,12 @@ DEPARTURES: dict[str, Model] = {EXACT: testbed.WISHBONE[MININET], CLOCKED: testb
 
 
 def active(stretch: int) -> list[int]:
-    """Flows that are active in a stretch, by number from 0 to 6."""
+    """Flows active in a period, numbered from 0 to 6."""
     return [i for i in range(FLOWS) if i <= stretch < i + 4]
 
 
 def run(plan: Plan) -> Data:
-    """PCC and CUBIC on bare metal and in Mininet; stretches of 500 s, or of 10 s at quick scale, where no claim is judged.
+    """PCC and CUBIC on bare metal and in Mininet; periods of 500 s, or of 10 s at quick scale, where no claim is judged.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def run(plan: Plan) -> Data:
 
 
 def come_and_go(model: str | Model, controller: str, unit: int, *, jitter: str = "0 s") -> Scenario:
-    """Scenario in which flow i starts after i stretches and writes for four."""
+    """Scenario in which flow i starts after i periods and writes for four periods."""
     made = testbed.wishbone(model, controller, unit, jitter=jitter)
     return made.set("duration", f"{STRETCHES * unit} s")
 
@@ -206,14 +206,14 @@ def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dic
 
 
 def pick(tables: Tables, host: str, controller: str, flows: int | None, column: str) -> Array:
-    """Mean over the windows with this many active flows, one value per seed; `None`: with two or more flows, the whole course of the experiment."""
+    """Mean over the windows with this many active flows, one value per seed; `None`: the entire experiment while there are two or more flows."""
     active = pl.col("flows") >= 2 if flows is None else pl.col("flows") == flows
     t = tables["sharing.windows"].filter((pl.col("host") == host) & (pl.col("cc") == controller) & active)
     return t.group_by("seed").agg(pl.col(column).mean()).sort("seed")[column].to_numpy().astype(np.float64)
 
 
 def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Measure[P]]:
-    """Wrap a measurement so that it is skipped if its tables are insufficient."""
+    """Wrap a measurement so that it is skipped if its tables do not suffice."""
 
     def wrap(measure: Measure[P]) -> Measure[P]:
         @wraps(measure)
@@ -227,7 +227,7 @@ def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Meas
 
 
 def at_length(measure: Measure[P]) -> Measure[P]:
-    """Wrap a measurement over windows of 100 s so that it is skipped on the short stretches of quick scale."""
+    """Wrap a measurement over 100 s windows so that it is skipped on the short periods of quick scale."""
     return asked_where(lambda tables: tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S)(measure)
 
 
@@ -236,7 +236,7 @@ LEAST_RUNS = 6
 
 
 def enough(tables: Tables, table: str) -> bool:
-    """Whether the runs of four flows are as many and as long as a claim needs."""
+    """Whether there are enough runs of four flows, of sufficient length, for a claim."""
     return tables[table]["seed"].n_unique() >= LEAST_RUNS and bool((tables[table]["seconds"] >= TOGETHER_S).all())
 
 
@@ -529,12 +529,12 @@ def sharing_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), bars(t), sharing_table(t), depth_figure(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC, four flows in Mininet": come_and_go(MININET, PCC, STRETCH_S),
         "CUBIC, four flows on bare metal": come_and_go(BARE, CUBIC, STRETCH_S),

@@ -1,4 +1,4 @@
-"""Throughput against the buffer's size, under every model of the host and of the queue.
+"""Throughput against buffer size, under every model of the host and of the queue.
 
 Length: one experiment with the sixteen claims that read its one table.
 """
@@ -108,11 +108,11 @@ FORM = Reading(
 
 
 ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
-"""Models on which claims rest, besides the links."""
+"""Models that claims are based on, besides the links."""
 SEVERAL = (*ENVIRONMENTS, *ASKED, NEWER)
 """Models that run with several seeds."""
 CAUSED = (10, 20, 50)
-"""Sizes for the cause of C2, the only ones its link is run at."""
+"""Sizes for the cause of C2, the only ones at which its link is run."""
 NEEDED = {PCC: (4, 6, 8), CUBIC: (30, 40, 50)}
 """Sizes for the cause of F1: around the smallest size at which each protocol reaches 90 % of the link."""
 FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
@@ -124,7 +124,7 @@ BETWEEN = (6, 10, 20, 50, 100, 275)
 def run(plan: Plan) -> Data:
     """One flow alone, 60 s with start-up. Models that no claim rests on run once at each size.
 
-    A deterministic run stands for all seeds. Where two models are equal for a protocol (`testbed.TWINS`), only one of them is run. Readings
+    A deterministic run stands for all seeds. Where two models are identical for a protocol (`testbed.TWINS`), only one of them is run. Readings
     other than the main one leave out models that no claim rests on.
 
     Returns
@@ -190,7 +190,7 @@ def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
 
 
 def spread(rows: pl.DataFrame, seeds: int) -> pl.DataFrame:
-    """Rows completed: a deterministic run repeated for every seed, and the runs of twin models under both names."""
+    """Rows with a deterministic run repeated for every seed, and the runs of twin models under both names."""
     exact = [name for name, model in MODELS.items() if not model.draws]
     few = (pl.col("cc") == CUBIC) & pl.col("model").is_in(exact)
     once = rows.filter(few)
@@ -225,7 +225,7 @@ def models(tables: Tables) -> list[str]:
 
 
 def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str = BARE) -> Estimate:
-    """Points of the link's capacity by which a model falls short of bare metal; positive means less than bare metal."""
+    """Percentage points of link capacity by which a model falls short of bare metal; positive means less than bare metal."""
     here, there = (pick(tables, name, controller, packets) for name in (base, model))
     runs = min(here.size, there.size)
     return mean_over_runs(
@@ -256,7 +256,7 @@ def means(tables: Tables) -> pl.DataFrame:
 
 
 PUBLISHED = {PCC: ((1, 0.25), (6, 0.9)), CUBIC: ((6, 0.02),)}
-"""Points of figure 7 of the paper as (packets, share of the link), from memory."""
+"""Points of the paper's Figure 7 as (packets, fraction of the link), from memory."""
 
 PANELS = ((BARE, "bare metal (dummynet, exact hosts)"), (MININET, "virtual machine (Mininet's link)"))
 LOOKS: dict[str, dict[str, Any]] = {
@@ -335,7 +335,7 @@ def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
 
 
 def needed(tables: Tables, controller: str, model: str = BARE, share: float = 0.9) -> Array:
-    """The smallest buffer, packets, from which on a protocol keeps this share of the link; one value per seed, infinite if none."""
+    """The smallest buffer, packets, from which a protocol keeps this fraction of the link; one value per seed, infinite if none."""
     known = [q for q in sizes(tables, model) if pick(tables, model, controller, q).size]
     table = np.array([pick(tables, model, controller, q) for q in known])
     enough = np.logical_and.accumulate((table >= share)[::-1], axis=0)[::-1]
@@ -385,7 +385,7 @@ def _times_less(tables: Tables, bound: Any, *, model: str = BARE, key: str = "")
 
 
 def f2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share with a buffer of six packets."""
+    """Link share with a buffer of six packets."""
     p, c = pick(tables, BARE, PCC, 6), pick(tables, BARE, CUBIC, 6)
     return [Evidence.of(mean_over_runs(100 * (p - c)), "6 packets: PCC less CUBIC", bound, unit="points", key="lead")]
 
@@ -399,12 +399,12 @@ def f2_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def f3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share with a buffer of one packet."""
+    """Link share with a buffer of one packet."""
     return [Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", bound, unit="times", key="times")]
 
 
 def f3_much(tables: Tables) -> Sequence[Evidence]:
-    """Share of 25 %, and 35 times CUBIC's."""
+    """Check for 25 % of the link, and 35 times CUBIC's goodput."""
     return [
         Evidence.of(_mean(tables, BARE, PCC, 1), "1 packet: PCC", between(12.5, 50), unit="%", key="pcc"),
         Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", between(17.5, 70), unit="times"),
@@ -444,7 +444,7 @@ def c1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of 90 % with six packets."""
+    """Check for 90 % of the link with six packets."""
     return [
         Evidence.of(_mean(tables, model, PCC, 6), f"{model}, 6 packets", bound, unit="%", weighs=model == BARE)
         for model in (BARE, IDEAL, testbed.TESTBED)
@@ -474,7 +474,7 @@ def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Deficit of ten points."""
+    """Check for a deficit of ten percentage points."""
     return [
         Evidence.of(gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", bound, unit="points")
         for q in _shallow(tables)
@@ -482,7 +482,7 @@ def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the deficit in Mininet that remains without packets in flight behind netem."""
+    """Fraction of the deficit in Mininet that remains without packets in flight behind netem."""
     return [
         Evidence.of(
             ratio(*(pick(tables, BARE, PCC, q) - pick(tables, model, PCC, q) for model in (NEAR, MININET))),
@@ -496,7 +496,7 @@ def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_offload(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Points that CUBIC loses in Mininet without offload."""
+    """Percentage points that CUBIC loses in Mininet without offload."""
     return [
         Evidence.of(
             gap(tables, CUT, CUBIC, 50, base=MININET),
@@ -514,7 +514,7 @@ def left(tables: Tables, q: int) -> Estimate:
 
 
 def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the expected throughput, which grows with the buffer."""
+    """Fraction of the expected throughput, which grows with the buffer."""
     found = []
     for small, large in pairwise((6, 10, 20, 50, 275)):
         a, b = left(tables, small), left(tables, large)
@@ -588,7 +588,7 @@ def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Points of deficit that remain in Mininet with exact pacing."""
+    """Percentage points of the deficit that remain in Mininet with exact pacing."""
     return [
         Evidence.of(
             gap(tables, model, PCC, q),
@@ -604,7 +604,7 @@ def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17_some(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Points that stalls cost with exact pacing."""
+    """Percentage points lost to stalls with exact pacing."""
     return [
         Evidence.of(
             gap(tables, STALLED, PCC, q, base=MININET),
@@ -695,12 +695,12 @@ def sweep_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), sweep_table(t), prototype.table(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC on bare metal, 6 packets": testbed.shallow(BARE, PCC, 6, 60),
         "CUBIC on bare metal, 6 packets": testbed.shallow(BARE, CUBIC, 6, 60),

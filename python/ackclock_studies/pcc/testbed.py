@@ -13,13 +13,13 @@ from ackclock.errors import InputError
 from ackclock.scenario import Scenario
 
 PCC, PRINTED, CUBIC = "pcc-allegro-modong", "pcc-allegro", "cubic"
-"""Controllers. PCC has the constants of the authors' code, which the publication ran; the printed form is a reading."""
+"""Controllers. PCC has the constants of the authors' code, which was used for the publication; the printed form is a reading."""
 LABEL = {PCC: "PCC (every 20)", PRINTED: "PCC as printed (every 20)", CUBIC: "CUBIC"}
 """Labels. PCC reports every 20 packets here; the arms of the paper's experiments name each report mode."""
 RATE_BPS = 100e6
 PACKET_BYTES = 1500
 PAYLOAD = {PCC: 1456, PRINTED: 1456, CUBIC: 1448}
-"""Payload of a full packet, bytes: its ratio to the packet size bounds the goodput of a link."""
+"""Payload of a full packet, bytes: its ratio to the packet size bounds a link's goodput."""
 
 SHALLOW = (1, 2, 3, 4, 6, 8)
 """Sizes in addition to the script's: those of the points in PCC's paper."""
@@ -33,7 +33,7 @@ COARSE = (5, 6, 10, 15, 20, 30, 50, 60, 100, 150, 275)
 CLOCK = {"tick": "1 ms"}
 """Hosts with a 1000 Hz kernel clock, at which paced senders wake up."""
 SPINS: dict[str, Any] = {"busy_wait": True, "catch_up": "none"}
-"""PCC's sender spins, and schedules the next departure from the actual one: it never catches up after a delay."""
+"""PCC's sender spins, and schedules the next departure from the actual time of the last one: it never catches up after a delay."""
 COST = {"send_cost": "100 us", "receive_cost": "100 us"}
 """Processor time per packet at each end. Fitted to one number of the publication: four flows on one core get 30 % of 100 Mb/s."""
 
@@ -63,7 +63,7 @@ class Model:
     """Imperfections of the hosts (`both`: sender and receiver are one machine) and of the link.
 
     `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: overhead that links charge per
-    packet. `near`: the bottleneck has no delay; the access link has all of it.
+    packet. `near`: the bottleneck has no delay; it is all on the access link.
     """
 
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -87,13 +87,13 @@ class Model:
         return "gate" in self.host
 
     def way(self, delay: str) -> dict[str, Any]:
-        """The link of 100 Mb/s, without its queue."""
+        """The 100 Mb/s link, without its queue."""
         way: dict[str, Any] = {"rate": "100 Mbit/s", "delay": delay}
         return way | ({"capacity": dict(self.capacity)} if self.capacity else {})
 
 
 def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) -> dict[str, Any]:
-    """A host that loses its processor for `off_ms` after on-times of `on_ms` on average, exponential."""
+    """A host that loses its processor for `off_ms` after on-times of mean `on_ms`, exponentially distributed."""
     return {
         "gate": {
             "kind": "times",
@@ -162,7 +162,7 @@ TWINS: dict[tuple[str, str], str] = {
     (LATE, CUBIC): STALLED,
     (CUT, PCC): MININET,
 }
-"""Model and controller -> the model whose runs are equal packet for packet: CUBIC is not paced, PCC has no segmentation offload."""
+"""Model and controller -> the model whose runs are identical packet for packet: CUBIC is not paced, PCC has no segmentation offload."""
 
 
 def hosted(model: Model) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -174,7 +174,7 @@ def hosted(model: Model) -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 
 EVERY = 20
-"""Packets per report in the code that the publication ran."""
+"""Packets per report in the code used for the publication."""
 
 
 def sender(controller: str, every: int = EVERY) -> dict[str, Any]:

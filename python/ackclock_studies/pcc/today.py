@@ -26,8 +26,8 @@ BBR = tcp("BBRv3", "bbr3", "vermilion", "s")
 ARMS = (PCC, VIVACE, PROTEUS, BBR, CUBIC)
 
 LEO_S, LEO = 15, ((100, 20), (60, 32), (140, 24), (80, 40), (120, 28))
-"""Rate (Mb/s) and round trip (ms) of a low-orbit satellite path, which change with a handover every 15 s. The 15 s are Starlink's (from
-memory), the steps are ours.
+"""Rate (Mb/s) and RTT (ms) of a low-orbit satellite path, which change with a handover every 15 s. The 15 s are
+Starlink's (from memory), the steps are ours.
 """
 CELLULAR: dict[str, Any] = {
     "kind": "random",
@@ -143,7 +143,7 @@ def _pick(tables: Tables, place: str, arm: Arm, column: str) -> Any:
 
 
 def figure(tables: Tables) -> Figure:
-    """Share of the link and queueing delay, place by place."""
+    """Link share and queueing delay, path by path."""
     places = _places(tables)
 
     def draw() -> Any:
@@ -201,12 +201,12 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables), table(tables))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"BBRv3 over low satellites": leo(BBR), "Vivace on a cellular link": cellular(VIVACE)}
 
 

@@ -43,7 +43,7 @@ SHARE_MBPS = 2.2
 PLAYERS = (2, 4, 8)
 FEW = 4
 WARM_UP_S = 60
-"""Initial time that does not count, s: players fill their buffers and climb the ladder."""
+"""Initial period that is excluded, s: players fill their buffers and climb the ladder."""
 
 METRICS = ("inefficiency", "unfairness", "instability")
 
@@ -64,7 +64,7 @@ def link(players: int) -> dict[str, Any]:
 
 
 LASTS_S = 300
-"""Duration at both scales, s: half of it would ask another question."""
+"""Duration at both scales, s: half of it would answer a different question."""
 
 
 def scenario(arm: Arm, rule: str, players: int, duration_s: int) -> Scenario:
@@ -102,7 +102,7 @@ def reduce(batch: Batch, *, capacity_bps: float, duration_s: int) -> pl.DataFram
 
 
 def dropped(links: pl.DataFrame) -> pl.DataFrame:
-    """Share of the data packets that the bottleneck dropped, with columns seed and lost."""
+    """Fraction of the data packets dropped by the bottleneck, with columns seed and lost."""
     lost = pl.col("dropped_queue_data") / pl.col("arrivals_data")
     return links.filter(pl.col("name") == "bottleneck.forward").select("seed", lost.alias("lost"))
 
@@ -119,8 +119,8 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `video.players`: arm, rule, players, seed, the numbers of `ackclock.video.quality` from 60 s on, and lost (share of the data
-        packets that the bottleneck dropped). `video.example`: arm, rule, players, t_s, flow, bitrate_bps of one run.
+        `video.players`: arm, rule, players, seed, the numbers of `ackclock.video.quality` from 60 s on, and lost
+        (fraction of the data packets dropped by the bottleneck). `video.example`: arm, rule, players, t_s, flow, bitrate_bps of one run.
     """
     cells = [
         Cell(
@@ -329,7 +329,7 @@ def table(tables: Tables) -> Table:
 
 
 def answer(tables: Tables) -> str:
-    """Answer according to the numbers with four players."""
+    """The answer in words, from the numbers with four players."""
 
     def mean(arm: Arm, rule: str, column: str) -> float:
         return float(pick(tables, arm, rule, FEW, column).mean())
@@ -348,7 +348,7 @@ def answer(tables: Tables) -> str:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "Four FESTIVE players over CUBIC": scenario(CUBIC, FESTIVE, FEW, 300),
         "Four rate-based players over PCC": scenario(PCC, RATE_BASED, FEW, 300),

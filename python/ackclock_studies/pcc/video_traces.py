@@ -29,7 +29,7 @@ from ackclock_studies.pcc.arms import CUBIC, PCC, PRINTED, Arm
 
 FLOWS = 4
 LASTS_S = 180
-"""Duration at both scales, s: PCC's flows still converge to fair shares after two minutes, so a shorter run would ask another question."""
+"""Duration at both scales, s: PCC's flows still converge to fair shares after two minutes, so a shorter run would answer a different question."""
 
 
 def scenario(arm: Arm, duration_s: int) -> Scenario:
@@ -99,8 +99,8 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `traces.runs`: arm, seed, the numbers of `measured` from 60 s on, and lost (share of the data packets that the bottleneck
-        dropped).
+        `traces.runs`: arm, seed, the numbers of `measured` from 60 s on, and lost (fraction of the data packets dropped
+        by the bottleneck).
     """
     cells = [
         Cell(
@@ -129,7 +129,7 @@ def run(plan: Plan) -> Data:
 
 TABLE = "traces.runs"
 BETTER = above(0, margin=0.02)
-"""Bound for an improvement. Differences below its margin, a share of the link, count as none, as elsewhere."""
+"""Bound for an improvement. Differences below its margin, a fraction of the link, count as none, as elsewhere."""
 
 
 def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -165,7 +165,7 @@ def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"Four long flows of PCC on the players' link": scenario(PCC, LASTS_S)}
 
 

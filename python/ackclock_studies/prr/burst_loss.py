@@ -40,9 +40,9 @@ from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, la
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
 LOSS = 0.02
 LENGTHS = (1, 3, 8)
-"""Mean length of a burst of losses, packets; 1: single, independent losses."""
+"""Mean length of a loss burst, packets; 1: single, independent losses."""
 DEPTHS = (6, 10, 25, 100)
-"""Queue limit of the bottleneck, packets; the path itself holds 10."""
+"""Queue limit at the bottleneck, packets; the path itself holds 10."""
 COLUMNS = ("total_s", "data_retransmissions", "data_rtos", "lost_retransmits")
 
 QUICK: Mapping[tuple[int, int], Mapping[str, int]] = {
@@ -114,7 +114,7 @@ def run(plan: Plan) -> Data:
 
 
 PACKET_MS = 10
-"""Serialisation time of a packet on the bottleneck, ms: a burst of n packets lasts n times as long."""
+"""Serialisation time of a packet at the bottleneck, ms: a burst of n packets lasts n times as long."""
 
 
 def passing(rule: str, length: int, depth: int) -> Scenario:
@@ -184,7 +184,7 @@ SPARED = 400
 """Fetches at quick scale whose retransmissions are never lost."""
 AS_DRAWN, HARMLESS = "as drawn", "harmless"
 ROW, LAST = 3, 20
-"""Limits of harmless losses: at most `ROW` in a row, and none among the last `LAST` segments."""
+"""Limits on harmless losses: at most `ROW` in a row, and none among the last `LAST` segments."""
 
 
 def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
@@ -237,8 +237,8 @@ def _percent_left(with_it: Array, without: Array) -> Array:
 
 
 def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the timeouts after bursts that remains under either rule if no burst removes everything in flight. For context, the share if
-    only retransmissions are spared.
+    """Fraction of the timeouts after bursts that remains under either rule if no burst removes everything in flight;
+    for context, the fraction if only retransmissions are spared.
     """
     found = []
     for rule, key in ((RFC6675, "rfc6675"), (PRR, "prr")):
@@ -291,7 +291,7 @@ def _both(own: pl.DataFrame, column: str, first: str, second: str) -> tuple[Arra
 
 
 def endless(tables: Tables, length: int, depth: int, key: str) -> list[Evidence]:
-    """Fetches that had not completed after an hour. Their time is unknown, and no mean includes them."""
+    """Fetches that have not completed after an hour. Their time is unknown, and no mean includes them."""
     own = tables["bursts.fetches"].filter((pl.col("length") == length) & (pl.col("depth") == depth))
     return [
         Evidence(
@@ -310,23 +310,23 @@ def endless(tables: Tables, length: int, depth: int, key: str) -> list[Evidence]
 def more(
     tables: Tables, column: str, rule: str, other: str, length: int, depth: int, *, per_packet: bool = False
 ) -> Estimate:
-    """Excess of one rule over another, percent."""
+    """Percentage by which one rule exceeds another."""
     x, y = pairs(tables, column, rule, other, length, depth, per_packet=per_packet)
     return percent_more(x, y, runs=f"bursts {length} {depth} {per_packet}")
 
 
 def name(length: int, depth: int) -> str:
-    """Name of a cell."""
+    """Cell name."""
     return f"{'single losses' if length == 1 else f'bursts of {length}'}, queue of {depth}"
 
 
 def chosen(tables: Tables) -> tuple[int, int]:
-    """Burst length and queue depth of this reading."""
+    """Burst length and queue depth in this reading."""
     return int(LENGTH.of(tables).split()[0]), int(DEPTH.of(tables).split()[0])
 
 
 def _of_6675(tables: Tables, column: str, what: str, bound: Bound, cell: tuple[int, int], key: str) -> list[Evidence]:
-    """RFC 6675 against PRR in the cell that weighs, and in all others."""
+    """RFC 6675 against PRR in the cell that decides, and in all others."""
     cells = [cell, *((n, d) for n in LENGTHS for d in DEPTHS if (n, d) != cell)]
     return [
         Evidence.of(
@@ -365,7 +365,7 @@ def _beside(found: Sequence[Evidence]) -> list[Evidence]:
 
 
 def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The cell's difference without the overshoot, and the share that remains."""
+    """Difference in the cell without the overshoot, and the fraction that remains."""
     other, base = pairs(tables, "data_retransmissions", RFC6675, prr(tables), 1, 10)
     without = _both(tables["calm.fetches"].sort("seed"), "data_retransmissions", RFC6675, prr(tables))
     text = f"{name(1, 10)}: more retransmissions"
@@ -384,7 +384,7 @@ def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 BURSTS = tuple((n, d) for n in LENGTHS[1:] for d in DEPTHS)
-"""Cells with bursts: mean length of a burst and depth of the queue, packets."""
+"""Cells with bursts: mean burst length and queue depth, packets."""
 
 
 def _cell(length: int, depth: int) -> dict[str, object]:
@@ -446,7 +446,7 @@ def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _corrected(e: Estimate, among: int) -> Estimate:
-    """Widen an interval so that several such intervals are all right together at 95 %."""
+    """Widen an interval so that several such intervals hold simultaneously at 95 %."""
     factor = wider(among, e.n)
     return Estimate(
         value=e.value, low=e.value - factor * (e.value - e.low), high=e.value + factor * (e.high - e.value), level=e.level, n=e.n
@@ -520,7 +520,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Behind a queue of 100 packets no burst of a sender overflows anything, and losses come one by one. Here the bottleneck is alone, its queue "

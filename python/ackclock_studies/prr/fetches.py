@@ -1,4 +1,4 @@
-"""Fetches on the lossy path, each rule on an otherwise equal sender: the runs for the claims about latency, timeouts and recoveries."""
+"""Fetches on the lossy path, each rule on an otherwise identical sender: the runs for the claims about latency, timeouts and recoveries."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FETCHES = {"fetches": FETCH_COLUMNS}
 NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 
-# Numbers of fetches that the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each. Pooled cells (P3,
+# Numbers of fetches needed for the small differences in claims P3 to P5; the publication had 100 or 1000 of each. Pooled cells (P3,
 # P11) keep the same proportions at both scales. Pages of one segment need few: no rule can act on them.
 _QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
@@ -114,7 +114,7 @@ def way(plan: Plan) -> dict[str, Any]:
 
 
 def run(plan: Plan) -> Data:
-    """Each rule on an otherwise equal sender, paired by common random numbers: same seed, same losses until the arms differ.
+    """Each rule on an otherwise identical sender, paired by common random numbers: same seed, same losses until the arms diverge.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def latencies(table: pl.DataFrame, arm: str, page: int, loss: float, *, hit: boo
 
 
 def summary(tables: Tables) -> pl.DataFrame:
-    """One row per cell and arm: shares and mean latencies by outcome of the fetch."""
+    """One row per cell and arm: fractions and mean latencies by outcome of the fetch."""
     t = tables["latency.fetches"]
     syn = (pl.col("syn_retransmissions") + pl.col("synack_retransmissions")) > 0
     hit = pl.col("data_retransmissions") > 0
@@ -230,13 +230,13 @@ def summary(tables: Tables) -> pl.DataFrame:
 
 
 def compared(tables: Tables, page: int, loss: float, first: str, second: str) -> tuple[Array, Array]:
-    """Latencies of two arms for the same seeds, restricted to the fetches that this reading counts."""
+    """Latencies of two arms for the same seeds, restricted to the fetches counted in this reading."""
     hit = True if HIT.of(tables) == HIT.main else None
     return paired(tables["latency.fetches"], page, loss, first, second, hit=hit)
 
 
 def jointly(tables: Tables, page: int, loss: float, arms: Sequence[str]) -> tuple[Array, ...]:
-    """Latencies of several arms for the same seeds, restricted to the fetches that this reading counts under at least one of them."""
+    """Latencies of several arms for the same seeds, restricted to the fetches counted in this reading under at least one of them."""
     rows = [cell(tables["latency.fetches"], arm, page, loss) for arm in arms]
     least = min(one.height for one in rows)
     rows = [one.head(least) for one in rows]

@@ -1,4 +1,4 @@
-"""Main findings, from the numbers of a run."""
+"""Main findings, derived from a run's numbers."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _ends_below(tables: Tables, arm: str) -> int:
 
 
 def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
-    """A number of a whole episode; `pattern` is the start of the episode's name."""
+    """A number for a whole episode; `pattern` is the start of the episode's name."""
     row = tables["tables.episodes"].filter(
         pl.col("pattern").str.starts_with(pattern) & (pl.col("rule") == rule) & (pl.col("quantity") == quantity)
     )
@@ -81,7 +81,7 @@ def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
 
 
 def p7(tables: Tables) -> Sequence[Evidence]:
-    """Golden numbers of whole episodes that the computation misses."""
+    """Golden numbers for whole episodes that the computation does not reproduce."""
     e = tables["tables.episodes"]
     bulk = e.filter(pl.col("golden").is_not_null())
     missed = bulk.filter(pl.col("golden") != pl.col("computed")).height
@@ -162,7 +162,7 @@ def ideal_path(tables: Tables) -> Figure:
             for i, rule in enumerate(IDEAL):
                 rows = acks.filter((pl.col("rule") == rule) & (pl.col("losses") == losses))
                 s = SERIES[rule]
-                # Coinciding lines are moved apart by a tenth of a segment.
+                # coinciding lines are offset by a tenth of a segment
                 y = rows["in_flight"].to_numpy() + 0.1 * (i - 2)
                 ax.step(rows["time_rtts"], y, where="post", color=s.colour, ls=s.dash, label=s.label)
             ax.axhline(10, color="#888888", lw=0.8, zorder=1)
@@ -218,7 +218,7 @@ def episodes_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "When a loss is noticed, the sender has to come down to a new target, ssthresh, within one round trip. RFC 6675 "

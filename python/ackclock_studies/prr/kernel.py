@@ -1,5 +1,5 @@
-"""PRR switched on and off within one Linux kernel: fetches under rate halving, RFC 6675 and PRR with every other part equal, on the real
-kernel and in the simulator.
+"""PRR switched on and off within one Linux kernel: fetches under rate halving, RFC 6675 and PRR with everything else
+identical, on the real kernel and in the simulator.
 
 The publication's authors tried this without success: they compared two kernels, which differ in more than the rule. Both backends have the
 same losses, fetch by fetch, and so do the rules; gains are paired.
@@ -27,10 +27,10 @@ from ackclock_studies.prr.rules import CRB, LINUX_6, PRR, RATE_HALVING, RFC6675,
 PAGES = path.PAGES[2:]
 RULES = (RATE_HALVING, RFC6675, PRR, CRB, SSRB, UB, RFC9937, LINUX_6)
 FETCHES = {76_800: 100, 768_000: 25}
-"""Fetches of one run."""
+"""Number of fetches per run."""
 
 RUNS = {76_800: 10, 768_000: 8}
-"""Runs (seeds) of each cell."""
+"""Number of runs (seeds) per cell."""
 
 TABLE = "fetches.fetches"
 

@@ -251,7 +251,7 @@ def bars(tables: Tables) -> Figure:
 
 
 def rises(tables: Tables) -> Figure:
-    """The publication's third figure: growth of latency with loss, and the part due to the initial RTO."""
+    """Figure 3 of the paper: growth of latency with loss, and the part due to the initial RTO."""
     shown = (WITHOUT_PRR, WITHOUT_PRR_RTO_1, WITH_PRR)
     rows = []
     for page in PAGES:
@@ -371,7 +371,7 @@ def _share(mask: Any) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The publication compared two kernels, 3.0 without and 3.2 with PRR, and sorted fetches by latency: those at least two "
@@ -400,7 +400,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"fetch as published, kernel 3.0": path.fetch(MIDDLE, LOW, path.host(**KERNELS["3.0"]), name="kernel 3.0")}
 
 

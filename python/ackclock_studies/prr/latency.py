@@ -271,7 +271,7 @@ def _seconds(value: float | None) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The path of the CS244'13 experiment: 1000 Mbit/s and 1.2 Mbit/s in a row, 25 ms each per direction, queues of 100 "
@@ -284,7 +284,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "fetch of 75 KB at 1 %, PRR": path.fetch(MIDDLE, LOW, path.host(recovery=PRR), name="fetch"),
     }

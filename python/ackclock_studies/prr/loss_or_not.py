@@ -54,12 +54,12 @@ def factor(rows: pl.DataFrame) -> Estimate:
     total = rows["total_s"].to_numpy().astype(np.float64)
     done = np.isfinite(total)
     clean = total[~hit & ~syn & done]
-    # Larger pages have hardly any loss-free fetch: the latency of one is exact, and known from T4.
+    # larger pages have hardly any loss-free fetch: the latency of such a fetch is exact, and known from T4
     return quotient(mean_over_runs(total[hit & done]), mean_over_runs(clean)) if clean.size >= 5 else NOTHING
 
 
 def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:
-    """Ratios in the Web population, in each cell of the testbed, and as the publication sorted fetches; `decides` names the one that weighs."""
+    """Ratios in the Web population, in each cell of the testbed, and as the publication sorted fetches; `decides` names the one that determines the verdict."""
     web = tables["population.fetches"].filter((pl.col("setting") == "Web") & (pl.col("arm") == PRR))
     asked = [("Web population", "Web", factor(web))]
     for page in PAGES:
@@ -86,12 +86,12 @@ def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:
 
 
 def t7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Whether fetches with loss take longer at all."""
+    """Check whether fetches with loss take longer at all."""
     return _factors(tables, bound, "Web testbed")
 
 
 def t7_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Length of the extra time."""
+    """Size of the additional time."""
     return _factors(tables, bound, "Web")
 
 

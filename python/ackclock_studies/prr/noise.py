@@ -44,8 +44,8 @@ HOSTS: dict[str, dict[str, Any]] = {
 """Additional settings that the hosts of the rerun may have had -> stack settings."""
 
 OWN = "the study's"
-"""Hosts of the rest of the study. Even if one of 130 reruns shows the effect, a share of 5 % is ruled out; with 20 reruns not even zero
-would rule it out.
+"""Hosts of the rest of the study. Even if one of 130 reruns shows the effect, 5 % is ruled out; with 20 reruns not even
+zero would rule it out.
 """
 
 RERUN = 100
@@ -107,7 +107,7 @@ def reruns(tables: Tables, arm: str, page: int, loss: float, n: int) -> Array:
 
 
 OUTER, INNER = 40, 100
-"""Resamples of all fetches, for the interval, and the number of repetitions drawn from each."""
+"""Resamples of all fetches, for the interval, and repetitions drawn from each."""
 
 
 def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
@@ -121,9 +121,9 @@ def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
 
     Notes
     -----
-    Repetitions are drawn from all fetches there are, with replacement. Parting these into repetitions instead would leave two of a thousand
-    at quick scale, from which no spread can be told. The intervals are those of the same over resamples of the fetches; what the number of
-    drawn repetitions adds to them makes them wider.
+    Repetitions are drawn from all fetches there are, with replacement. Partitioning them into repetitions would leave
+    only two of a thousand fetches at quick scale, too few to estimate a spread. The intervals come from repeating this
+    over resamples of the fetches; the finite number of repetitions makes them slightly wider.
     """
     rng = np.random.Generator(np.random.PCG64(20110601))
 
@@ -246,7 +246,7 @@ def nearly_equal(tables: Tables, host: str) -> NDArray[np.bool_]:
 
 
 def _near_on(tables: Tables, host: str) -> Evidence:
-    """Share of reruns in which the two bars are nearly equal on a host with more features."""
+    """Fraction of reruns in which the two bars are nearly equal on a host with more features."""
     found = nearly_equal(tables, host)
     return Evidence.of(
         proportion_interval(int(found.sum()), found.size),
@@ -337,7 +337,7 @@ def noise(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (noise(tables),)
 
 

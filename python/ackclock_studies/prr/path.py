@@ -11,11 +11,11 @@ from typing import Any
 from ackclock.scenario import Scenario
 
 PAGES = (768, 7_680, 76_800, 768_000)
-"""Bytes of index1.html to index4.html."""
+"""Sizes of index1.html to index4.html, bytes."""
 
 PAGE_LABELS = {768: "0.75 KB", 7_680: "7.5 KB", 76_800: "75 KB", 768_000: "750 KB"}
 LOSSES = (0.01, 0.03)
-"""Loss of each link in each direction."""
+"""Loss probability of each link in each direction."""
 
 LOW, HIGH = LOSSES
 MIDDLE, LARGE = PAGES[2:]
@@ -30,7 +30,7 @@ def percent(loss: float) -> str:
 
 
 def where(page: int, loss: float) -> str:
-    """Name of a cell: page and loss on each link."""
+    """Cell name: page, and loss on each link."""
     return f"{PAGE_LABELS[page]}, {percent(loss)}"
 
 
@@ -61,7 +61,7 @@ def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: An
     profile
         Host profile; "linux-3.2" has initial window 10, initial RTO 1 s, FACK with detection of lost retransmissions.
     recovery
-        Recovery rule, if other than the profile's.
+        Recovery rule, if it is not the profile's.
     **stack
         Settings that differ from the profile.
     """

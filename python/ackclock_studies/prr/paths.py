@@ -1,4 +1,4 @@
-"""A population of paths: the share on which the sentences about the rules hold, and the property of a path that decides (P4; supplements
+"""A population of paths: the fraction on which the sentences about the rules hold, and the property of a path that decides (P4; supplements
 T3, P2, P3, P5, P6, P10 and P11).
 
 Rate, round-trip time and loss are distributed as in the study's Web population. No publication gives the queues: they are drawn from a
@@ -75,7 +75,7 @@ PROPERTIES = (
     ),
 )
 SEED, PATHS = 84, 100
-"""Number of paths, drawn once and equal at every scale. A larger scale adds fetches to each path, because a verdict on a path needs an
+"""Number of paths, drawn once and the same at every scale. A larger scale adds fetches to each path, because a verdict on a path needs an
 interval for that path.
 """
 FETCHES, PAPER_FETCHES = 40, 400
@@ -158,7 +158,7 @@ def run(plan: Plan) -> Data:
 
 
 def pairs(tables: Tables, column: str, first: str, second: str) -> pl.DataFrame:
-    """Values of two rules for the same path and seed: columns path, x, y. For times, only fetches that completed under both rules."""
+    """Values under two rules for the same path and seed: columns path, x, y. For times, only fetches that completed under both rules."""
     t = tables["paths.fetches"].select("rule", "path", "seed", column)
     x = t.filter(pl.col("rule") == first).rename({column: "x"}).drop("rule")
     y = t.filter(pl.col("rule") == second).rename({column: "y"}).drop("rule")
@@ -167,7 +167,7 @@ def pairs(tables: Tables, column: str, first: str, second: str) -> pl.DataFrame:
 
 
 def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Array, Array]:
-    """Mean of each path for two rules; the paths are independent."""
+    """Mean for each path under two rules; the paths are independent."""
     per = pairs(tables, column, first, second).group_by("path").agg(pl.col("x", "y").mean()).sort("path")
     return per["x"].to_numpy().astype(np.float64), per["y"].to_numpy().astype(np.float64)
 
@@ -198,9 +198,9 @@ def properties(tables: Tables) -> pl.DataFrame:
 
 
 SIMILAR = 3.0
-"""Percentage of the time within which two rules count as similar, as in P6."""
+"""Percentage of the completion time within which two rules count as similar, as in P6."""
 SHORT_POINTS = 1.0
-"""Percentage points of recoveries that end below ssthresh, below which a difference counts as none."""
+"""Percentage points of recoveries ending below ssthresh, below which a difference counts as none."""
 
 SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "retransmissions": ("data_retransmissions", RFC6675, "", 0.5, "RFC 6675 retransmits more than PRR"),
@@ -265,8 +265,8 @@ EVERY = ("ends", "timeouts", "retransmissions", "lost", "longer", "similar", "cr
 
 
 def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = False) -> list[Evidence]:
-    """Evidence of the sentence over the population: the size of the effect over all paths, the shares of paths on which the sentence and
-    its reverse hold, and the property that explains it.
+    """Evidence of the sentence over the population: the size of the effect over all paths, the fractions of paths on
+    which the sentence and its opposite hold, and the property that explains it.
     """
     found = sentence(tables, key)
     if key not in SENTENCES:
@@ -300,7 +300,7 @@ NAMES = {
 
 
 def figure(tables: Tables) -> Figure:
-    """Share of paths on which each sentence holds, and the deciding properties."""
+    """Fraction of paths on which each sentence holds, and the deciding properties."""
     rows = []
     for key in SENTENCES:
         way = table(tables, key)["way"].to_numpy()
@@ -366,7 +366,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
@@ -379,7 +379,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"a path of the population, PRR": scenario(PRR, drawn(1)[0])}
 
 

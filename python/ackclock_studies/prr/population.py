@@ -44,7 +44,7 @@ STACK: dict[str, dict[str, Any]] = {
     DUPACKS: {"detection": "dupthresh"},
     NO_SACK: {"sack": False},
 }
-"""Arms with PRR of Linux 3.2 that differ in something other than the rule."""
+"""Arms with PRR of Linux 3.2 that differ in something besides the rule."""
 
 ARMS = (*RULES, *STACK)
 SHOWN = (CRB, RFC9937, LINUX_6)

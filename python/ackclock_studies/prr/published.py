@@ -23,7 +23,7 @@ class PublishedRule:
     rows
         Row name ("cwnd", "pipe", "sent") -> cells.
     remark
-        Reason why a cell differs from the algorithm's result; empty if none does.
+        Why a cell differs from the algorithm's result; empty if none does.
     """
 
     rule: str
@@ -222,7 +222,7 @@ TABLES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlideRow:
-    """A row of the IETF-84 slides "Algorithm comparisons", as far as it is legible.
+    """A row of the IETF-84 "Algorithm comparisons" slides, as far as it is legible.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class SlideRow:
     rule, row
         Registry name; row of that table.
     cells
-        Cells in order. The text of the slides lacks the columns, and some cells.
+        Cells in order. The columns and some cells are missing from the slides' text.
     """
 
     table: PublishedTable

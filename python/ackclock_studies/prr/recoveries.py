@@ -48,13 +48,13 @@ def _counts(recoveries: pl.DataFrame, below: pl.Expr) -> pl.DataFrame:
 
 
 def share(recoveries: pl.DataFrame, below: pl.Expr) -> Estimate:
-    """Share of recoveries for which `below` holds. Seeds are independent; recoveries of one seed are not."""
+    """Fraction of recoveries for which `below` holds. Seeds are independent; recoveries within a seed are not."""
     per_seed = _counts(recoveries, below)
     return ratio(*(per_seed[c].to_numpy().astype(np.float64) for c in ("below", "all")))
 
 
 def less(tables: Tables, place: str, first: str, second: str, below: pl.Expr) -> Estimate:
-    """Difference of the shares with two arms, seed by seed: both have the same losses and arrivals."""
+    """Difference between the fractions in two arms, seed by seed: both have the same losses and arrivals."""
     both = _counts(rows_of(tables, first, place), below).join(
         _counts(rows_of(tables, second, place), below), on="seed", suffix="_2", how="full", coalesce=True
     )
@@ -67,7 +67,7 @@ ENDS_BELOW = pl.col("cwnd_before_exit") < pl.col("ssthresh")
 
 
 def p1(tables: Tables) -> Sequence[Evidence]:
-    """Share of recoveries that start below ssthresh: difference between β 0.7 and β 0.5."""
+    """Fraction of recoveries that start below ssthresh: difference between β 0.7 and β 0.5."""
     return [_start_apart(tables, place) for place in (CELL, WEB)]
 
 
@@ -88,7 +88,7 @@ def _start_apart(tables: Tables, place: str) -> Evidence:
 
 
 def better_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of recoveries that start below ssthresh, minus that with another method of loss detection."""
+    """Fraction of recoveries that start below ssthresh, minus that with another loss detection method."""
     return [
         Evidence.of(
             less(tables, place, PRR, arm, STARTS_BELOW),
@@ -128,7 +128,7 @@ def start_quantiles(tables: Tables) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, arm: str, counted: pl.Expr, what: str, key: str) -> Evidence:
-    """Percentage of the Web population's share of recoveries selected by `counted` that remains with responses ten times as long."""
+    """Percentage of the Web population's fraction of recoveries selected by `counted` that remains with responses ten times as long."""
     own = _counts(rows_of(tables, arm, WEB), counted)
     with_it = tuple(own[c].to_numpy().astype(np.float64) for c in ("below", "all"))
     without = why.longer(tables, arm, counted)
@@ -157,7 +157,7 @@ def out_of_data(tables: Tables) -> Sequence[Evidence]:
 
 
 def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of PRR's recoveries that start with pipe below ssthresh."""
+    """Fraction of PRR's recoveries that start with pipe below ssthresh."""
     return [
         Evidence.of(
             share(rows_of(tables, PRR, place), STARTS_BELOW),
@@ -179,7 +179,7 @@ def exit_slack(rows: pl.DataFrame) -> Array:
 
 
 def p2(tables: Tables) -> Sequence[Evidence]:
-    """Recoveries that end below ssthresh: share with rate halving minus share with PRR."""
+    """Recoveries that end below ssthresh: fraction with rate halving minus fraction with PRR."""
     return [*_ends_apart(tables, (CELL, WEB)), *paths.on_paths(tables, "ends")]
 
 
@@ -229,7 +229,7 @@ PUBLISHED_START = (45.0, 13.0, 32.0)
 
 
 def starts(tables: Tables) -> Figure:
-    """Shares of recoveries by pipe against ssthresh at the start."""
+    """Fractions of recoveries by pipe against ssthresh at the start."""
     table = pop.summary(tables)
     below = {
         setting: 100 * rows["share_below"][0]
@@ -373,7 +373,7 @@ def population_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Two settings in the manner of the paper: Web responses with a mean of 7.5 kB, and long-RTT video with a server that "
@@ -387,7 +387,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "Web population": pop.scenario("Web", PRR, 500),
         "video population": pop.scenario("video", PRR, 25),

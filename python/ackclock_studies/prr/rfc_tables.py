@@ -46,11 +46,11 @@ def ideal(
     window
         cwnd = FlightSize = pipe at the start, segments.
     lost
-        Numbers of the lost segments, counted from 0.
+        0-based numbers of the lost segments.
     ssthresh
         Target window; half of `window` if not given.
     recover_fs
-        PRR's denominator, if other than the rule's.
+        PRR's denominator, if it is not the rule's.
     more_data
         Whether there is new data to send.
 
@@ -319,7 +319,7 @@ def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Each row as printed, and below it as computed here from the algorithm's text. Cells that differ are marked; the "

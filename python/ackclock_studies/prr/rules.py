@@ -18,8 +18,8 @@ LINUX_6 = "prr-linux-6"
 UB = "prr-ub"
 
 PRR = LINUX_32
-"""Rule that the publications call PRR: that of the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd to ssthresh at the end
-of recovery, a step that the RFC leaves open.
+"""Rule that the publications call PRR: the one in the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd
+to ssthresh at the end of recovery, a step that the RFC leaves open.
 """
 
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, LINUX_32, RFC9937, LINUX_6)
@@ -36,7 +36,7 @@ FORM = Reading(
 
 
 def prr(tables: Tables) -> str:
-    """The rule that PRR refers to in this reading."""
+    """The rule that PRR stands for in this reading."""
     return PRR if FORM.of(tables) == FORM.main else SSRB
 
 

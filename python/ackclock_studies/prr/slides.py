@@ -1,4 +1,4 @@
-"""Sentences of the slides about the packets that a rule sends in a recovery, measured packet by packet, and about the cases in which it helps (P17 to P26).
+"""The slides' sentences about the packets sent by a rule in a recovery, measured packet by packet, and about the cases in which it helps (P17 to P26).
 
 Length: ten sentences, each with a few lines; a second file would separate the runs from their evaluation.
 """
@@ -44,7 +44,7 @@ SHAPED = (RATE_HALVING, PRR, SSRB, RFC6675)
 NEAR = {f"segment {n}": n for n in (1, 10, 16, 17, 18, 19, 20)}
 """Number of the lost segment among the twenty of a response."""
 LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
-"""Additional delay of 2 % of the packets."""
+"""Additional delay for 2 % of the packets."""
 
 
 def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str = "1 h", **record: Any) -> Scenario:
@@ -61,7 +61,7 @@ def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str
 
 
 def standing(rule: str) -> Scenario:
-    """Return two hundred segments at once, the first hundred of which are lost: most of the others wait in a queue."""
+    """Return two hundred segments sent at once, the first hundred of which are lost: most of the others wait in a queue."""
     link = {
         "rate": "12 Mbit/s",
         "delay": "10 ms",
@@ -174,11 +174,11 @@ def _span(tables: Tables, case: str, rule: str, at: float) -> tuple[float, float
 
 
 STANDING_S = 0.2
-"""Duration of the examined stretch after the start of recovery: all rules are still repairing at its end."""
+"""Length of the interval examined after the start of recovery: all rules are still repairing at its end."""
 
 
 def sixths(tables: Tables, rule: str) -> Array:
-    """Mean queue in each sixth of the stretch, packets."""
+    """Mean queue in each sixth of the interval, packets."""
     start, _ = _span(tables, "standing", rule, 0)
     rows = _rows(tables, "queue", "standing", rule, 0)
     t, packets = rows["t_s"].to_numpy(), rows["packets"].to_numpy().astype(np.float64)
@@ -208,7 +208,7 @@ def p17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Queue at the end of the stretch in excess of CRB's."""
+    """Queue at the end of the interval in excess of CRB's."""
     base = sixths(tables, CRB)[-1]
     return [
         Evidence(
@@ -223,7 +223,7 @@ def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_per_ack(tables: Tables, rule: str, beta: float) -> tuple[float, float]:
-    """Segments sent per segment delivered, in the first half of recovery and in all of it."""
+    """Segments sent per segment delivered, in the first half of recovery and over all of it."""
     start, end = _span(tables, "shaped", rule, beta)
     rows = _rows(tables, "acks", "shaped", rule, beta)
     found = []
@@ -575,7 +575,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Sentences of the slides that one recovery settles, without chance, and some that take many fetches."
@@ -585,7 +585,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "standing queue, PRR-CRB": standing(CRB),
         "loss of segment 17 of 20, PRR": near_end(PRR, 17),

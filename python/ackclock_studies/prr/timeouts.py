@@ -180,7 +180,7 @@ def compared(more: float, low: float, high: float, name: str) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (events(tables),)
 
 

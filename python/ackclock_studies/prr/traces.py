@@ -35,10 +35,10 @@ LONG = {
 """Arms of the cwnd experiment: one sender, three rules."""
 
 RULES = (*COMPARED, UB)
-"""Rules of the time-sequences: the slides also show PRR without a bound."""
+"""Rules in the time-sequence figures: the slides also show PRR without a bound."""
 
 PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
-"""Segments whose first transmission is dropped, counted from 1."""
+"""1-based numbers of segments whose first transmission is dropped."""
 
 
 def sequence_scenario(pattern: str, rule: str) -> Scenario:
@@ -132,7 +132,7 @@ def falls(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def t1(tables: Tables) -> Sequence[Evidence]:
-    """Largest reduction of cwnd on one ACK."""
+    """Maximum reduction of cwnd on one ACK."""
     fall = falls(tables["traces.long"])
 
     def largest(arm: str) -> float:
@@ -262,7 +262,7 @@ def next_write(tables: Tables, pattern: str) -> dict[str, int]:
 
 
 def last_repair(tables: Tables, pattern: str) -> dict[str, float]:
-    """Retransmission of the last lost segment, seconds after the first one, by rule."""
+    """Time of the last lost segment's retransmission, s after the first one, by rule."""
     t = tables["traces.sequence"].filter((pl.col("pattern") == pattern) & (pl.col("event") == "rtx"))
     return {
         rule: float(own.max() - own.min())  # type: ignore[operator,arg-type]
@@ -337,7 +337,7 @@ def _repaired(tables: Tables, pattern: str) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         long_flow(t),
         sequences(
@@ -363,7 +363,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "long flow with PRR": path.long_flow(LONG["with PRR"]),
         "time-sequence, losses 1-4 and 11-16": sequence_scenario("1-4, 11-16", SSRB),

@@ -64,10 +64,10 @@ def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the gain's growth from 1 to 3 % that remains with CRB, which does not grow below ssthresh."""
+    """Fraction of the gain's growth from 1 to 3 % that remains with CRB, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
-        # equal fetches under all three rules, so that their common part cancels
+        # identical fetches under all three rules, so that their common part cancels
         rows = {loss: jointly(tables, page, loss, (RATE_HALVING, prr(tables), CRB)) for loss in LOSSES}
         own, bounded = (
             minus(*(gain(rows[loss][0], rows[loss][k], runs=f"{page} {loss}") for loss in (HIGH, LOW))) for k in (1, 2)
@@ -143,7 +143,7 @@ def in_bursts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 LONGER = {"kind": "lognormal", "median": "30 kB", "sigma": 1.354}
-"""Ten times the Web population's responses."""
+"""Responses ten times as long as the Web population's."""
 
 
 def run_longer(plan: Plan) -> Data:
@@ -168,7 +168,7 @@ def run_longer(plan: Plan) -> Data:
 
 
 def longer(tables: Tables, arm: str, counted: pl.Expr) -> tuple[Array, Array]:
-    """Recoveries of a rule with longer responses for which `counted` holds, and all of them, by seed."""
+    """Number of a rule's recoveries with longer responses for which `counted` holds, and of all of them, by seed."""
     own = tables["longer.recoveries"].filter(arm=arm)
     per = own.group_by("seed").agg(counted.sum().alias("some"), pl.len().alias("all")).sort("seed")
     return per["some"].to_numpy().astype(np.float64), per["all"].to_numpy().astype(np.float64)

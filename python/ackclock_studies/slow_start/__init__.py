@@ -1,4 +1,4 @@
-"""Slow starts: which exit is good?"""
+"""Slow starts: which exit is a good one?"""
 
 from __future__ import annotations
 

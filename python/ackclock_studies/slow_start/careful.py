@@ -32,7 +32,7 @@ from ackclock_studies.slow_start.resume import KNOWN, PATH, RESUME, RTT, SAVED, 
 
 ALONE = "no transfer"
 BEFORE_S, LASTS_S = 15, 26
-"""Lead of the competing flow over the transfer, and end of the run."""
+"""Head start of the competing flow over the transfer, and end of the run."""
 AFTER = 10
 """Round trips after the transfer's start over which the competing flow's throughput is measured."""
 
@@ -190,7 +190,7 @@ def sends(tables: Tables, case: str) -> pl.DataFrame:
 
 
 def jump(tables: Tables, case: str) -> pl.DataFrame:
-    """Segments sent from the jump of cwnd to the ACKs of the segments before it, nearly a round trip later."""
+    """Segments sent between the jump of cwnd and the ACKs of the segments before it, nearly a round trip later."""
     rows = sends(tables, case).with_columns(grew=pl.col("cwnd").cast(pl.Int64).diff().fill_null(0))
     at = rows.filter(pl.col("grew") > 20)
     if not at.height:
@@ -200,7 +200,7 @@ def jump(tables: Tables, case: str) -> pl.DataFrame:
 
 
 def s13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Window right after the jump."""
+    """Window immediately after the jump."""
     rows = jump(tables, "as saved")
     return [
         Evidence(
@@ -248,7 +248,7 @@ def s14(tables: Tables) -> Sequence[Evidence]:
 
 
 def s15(tables: Tables) -> Sequence[Evidence]:
-    """Transfers whose round-trip time differs from the saved one: equal to the classic start."""
+    """Transfers whose RTT differs from the saved one: identical to the classic start."""
     found = []
     for case, key in (("below half", "short"), ("above ten times", "long"), ("as saved", "same")):
         own, base = (
@@ -267,7 +267,7 @@ def s15(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"beside: Careful Resume on a third of the rate": beside(THIRD, RESUME, "1 MB")}
 
 

@@ -1,6 +1,4 @@
-"""Slow starts with one mechanism removed: the causes of S1, S4 and S9; and paths with long delays and deep queues
-(S18).
-"""
+"""Slow starts with one mechanism removed: the causes of S1, S4 and S9; and long-delay paths with deep queues (S18)."""
 
 from __future__ import annotations
 
@@ -156,7 +154,7 @@ def slower_without_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def seen_late(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Window of the round in which HyStart++ sees the rise without losses: the window after one slow round, less the quarter that this round may add."""
+    """Window of the round in which HyStart++ detects the rise without losses: the window after one slow round, less the quarter that this round may add."""
     return [
         Evidence.of(
             median(of(tables, "why.runs", "exit", what=SEEN, rate=rate, rtt=rtt) / (1 + QUARTER)),
@@ -179,7 +177,7 @@ def _left(with_it: Array, without: Array) -> Any:
 
 
 def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind four products: the share that remains with one slow round instead of five."""
+    """Losses behind four products: the fraction that remains with one slow round instead of five."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 4.0), _lost(tables, ONE_ROUND, rate, rtt, 4.0)),
@@ -193,7 +191,7 @@ def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind one product: the share that remains if the window hardly grows after the rise is detected."""
+    """Losses behind one product: the fraction that remains if the window hardly grows after the increase is detected."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 1.0), _lost(tables, HARDLY_GROWS, rate, rtt, 1.0)),
@@ -296,7 +294,7 @@ def s18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {f"SEARCH, {kind}": place.scenario(SEARCH, 40) for kind, (place, _) in LINKS.items()}
 
 

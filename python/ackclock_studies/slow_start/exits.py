@@ -1,4 +1,4 @@
-"""End of slow start on an undisturbed path, and its cost (S1 to S6)."""
+"""How slow start ends on an undisturbed path, and what that costs (S1 to S6)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
 QUEUES = (0.25, 0.35, 0.5, 1.0, 4.0)
 ROUND_TRIPS = 80
 MAX_SSTHRESH = 100
-"""max_ssthresh of limited slow start, segments (RFC 3742): the window doubles up to here."""
+"""max_ssthresh in limited slow start, segments (RFC 3742): the window doubles up to this value."""
 
 TABLE = "exits.runs"
 SCALES: Mapping[str, tuple[str, Sequence[float]]] = {
@@ -89,7 +89,7 @@ def run(plan: Plan) -> Data:
 
 
 PHASES = tuple(round(0.25 + 0.05 * k, 2) for k in range(36))
-"""Queues, 0.25 to 2 bandwidth-delay products: a sender that doubles from ten segments reaches the end of a queue at every phase of its doubling."""
+"""Queues, 0.25 to 2 bandwidth-delay products: so that a sender that doubles from ten segments fills the queue at every phase of its doubling."""
 BANDS = ((0.25, 0.45), (0.5, 0.7), (0.75, 0.95), (1.0, 1.45), (1.5, 2.0))
 """Ranges of queue depths over which a value is averaged."""
 SWEPT = (CLASSIC, HYSTART_PP, SEARCH, LIMITED)
@@ -333,12 +333,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"exits: SEARCH, 100 Mb/s, 20 ms": place(100, 20, 1.0).scenario(SEARCH, ROUND_TRIPS)}
 
 

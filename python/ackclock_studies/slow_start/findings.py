@@ -1,4 +1,4 @@
-"""Main findings, from the numbers of a run."""
+"""Main findings, derived from a run's numbers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_short(tables: Tables) -> Figure:
-    """Losses of each start on undisturbed paths, and its exit on a disturbed one."""
+    """Losses with each start on undisturbed paths, and its exit on a disturbed one."""
     rows = [
         {
             "arm": arm,

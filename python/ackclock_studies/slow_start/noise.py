@@ -1,4 +1,4 @@
-"""Delay from other sources than the flow: a radio link, and other traffic (S6 to S8). Applications that never fill the path (S9)."""
+"""Delay not caused by the flow itself: a radio link, and other traffic (S6 to S8). Applications that never fill the path (S9)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PLACES = {
 }
 ROUND_TRIPS = 80
 EARLY = 0.5
-"""Threshold of ssthresh below which an exit is premature, bandwidth-delay products."""
+"""ssthresh below which an exit is premature, bandwidth-delay products."""
 
 CALM = "jitter of 1 ms, without long pauses"
 TABLE, IDLE = "noise.runs", "idle.runs"
@@ -68,7 +68,7 @@ def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
             scenario=place.scenario(arm, ROUND_TRIPS, **flow),
             keys={"arm": arm, "noise": noise},
             stream=f"{name} {noise}",
-            # S6 and S7 are about shares of runs: 40 runs without the effect rule out a share of a tenth, 8 do not
+            # S6 and S7 are about fractions of runs: 40 runs without the effect rule out a tenth, 8 do not
             seeds=plan.count(quick=40 if name == "noise" and arm in (HYSTART_PP, HYSTART, SEARCH) else 8, paper=100),
             needs=NEEDS,
             keep={"runs": partial(quality, place)},
@@ -125,17 +125,17 @@ def s6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s6_much(tables: Tables) -> Sequence[Evidence]:
-    """Share of early exits of HyStart++."""
+    """Fraction of early exits with HyStart++."""
     return _early(tables, HYSTART_PP, (RADIO, BAD_RADIO))
 
 
 def s7(tables: Tables) -> Sequence[Evidence]:
-    """Share of early exits of SEARCH."""
+    """Fraction of early exits with SEARCH."""
     return [*_early(tables, SEARCH, (RADIO, BAD_RADIO, CROWD)), *population.on_paths(tables, "search_early")]
 
 
 def steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of early exits of SEARCH with a constant delay."""
+    """Fraction of early exits with SEARCH at a constant delay."""
     runs = of(tables, TABLE, "exit", arm=SEARCH, noise=QUIET)
     return [
         Evidence.of(
@@ -186,7 +186,7 @@ def _all(tables: Tables, arm: str, name: str, bound: Any, weigh: Sequence[str]) 
 
 
 def ended(tables: Tables, arm: str, noise: str) -> Estimate:
-    """Share of runs in which the rule ended slow start on a path that was never full."""
+    """Fraction of runs in which the rule ended slow start on a path that was never full."""
     rows = tables[IDLE]
     mine = rows.filter((rows["arm"] == arm) & (rows["noise"] == noise))
     return proportion_interval(int((mine["by"] == "rule").sum()), mine.height)
@@ -210,7 +210,7 @@ def s9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs in which SEARCH ends an application-limited slow start, with and without the radio link's long pauses."""
+    """Fraction of runs in which SEARCH ends an application-limited slow start, with and without the radio link's long pauses."""
     found = []
     for what, asked, key in ((CALM, bound, "calm"), (RADIO, Bound(), "radio")):
         rows = tables["why.runs"].filter(what=what)
@@ -221,7 +221,7 @@ def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Exit, losses and duration for each disturbance."""
+    """Exit, losses and completion time for each disturbance."""
 
     def draw() -> Any:
         figure, axes = new(8.4, 3.6, ncols=3)
@@ -256,12 +256,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "noise: HyStart, radio": PLACES[BAD_RADIO].scenario(HYSTART, ROUND_TRIPS),
         "idle: SEARCH, radio": PLACES[BAD_RADIO].scenario(SEARCH, ROUND_TRIPS, workload=WORK),

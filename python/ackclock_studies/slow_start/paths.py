@@ -1,4 +1,4 @@
-"""Helpers that the chapters share: the slow starts, paths, and values read from a run."""
+"""Helpers shared by the chapters: the slow starts, paths, and values read from a run."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MARKER = {CLASSIC: "o", HYSTART: "s", HYSTART_PP: "D", SEARCH: "^", LIMITED: "v"
 PACKET = 1500
 PAYLOAD = 1448
 BACKGROUND = 0.05
-"""Mean share of the bottleneck used by on-off background traffic, which makes runs differ."""
+"""Mean fraction of the bottleneck used by on-off background traffic, which makes runs differ."""
 
 SETTLED = 0.9
-"""Fraction of the remaining rate that counts as reached."""
+"""Fraction of the remaining rate at which the rate counts as reached."""
 
 ROUNDS = 4
-"""Round trips over which a rate is measured."""
+"""Number of round trips over which a rate is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +60,13 @@ class Place:
         return f"{self.rate} Mb/s, {self.rtt} ms, queue {self.queue:g} BDP"
 
     def network(self) -> dict[str, Any]:
-        """Network of this path, a dumbbell."""
+        """Network with this path, a dumbbell."""
         queue = {"kind": "drop-tail", "limit": f"{max(round(self.queue * self.bdp), 4)} packets"}
         link = {"rate": f"{self.rate} Mbit/s", "delay": f"{self.rtt / 2} ms", "queue": queue, **self.link}
         return {"topology": "dumbbell", "bottleneck": link}
 
     def others(self) -> dict[str, Any]:
-        """On-off traffic: on half of the time, at twice its mean rate."""
+        """On-off traffic: on half of the time, at twice the mean rate."""
         rate = f"{round(2 * self.background * self.rate * 1e6)} bit/s"
         return {"name": "others", "workload": {"kind": "on-off", "rate": rate, "on": "100 ms", "off": "100 ms"}}
 

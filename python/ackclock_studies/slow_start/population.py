@@ -1,4 +1,4 @@
-"""A population of paths: the share on which each slow start does what its publication says, and the property that decides (supplements S1
+"""A population of paths: the fraction on which each slow start does what its publication says, and the property that decides (supplements S1
 to S8 and S19).
 """
 
@@ -53,17 +53,17 @@ PROPERTIES = (
 )
 SEED = 94
 PATHS = 60
-"""Number of paths, drawn once and equal at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
+"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
 interval for that path.
 """
 RUNS, PAPER_RUNS = 6, 30
 ROUND_TRIPS = 60
 LEAST_PACKETS = 20
-"""Smallest bandwidth-delay product, packets: below it, an initial window of ten leaves slow start nothing to do."""
+"""Minimum bandwidth-delay product, packets: below it, slow start has nothing left to do after an initial window of ten."""
 FEW = 0.05
 """Losses in bandwidth-delay products, and relative differences of losses or exits, below which a difference counts as none."""
 EARLY = 0.5
-"""Threshold of ssthresh below which an exit is premature, bandwidth-delay products, as in the cells."""
+"""ssthresh below which an exit is premature, bandwidth-delay products, as in the cells."""
 
 
 def drawn(count: int) -> list[dict[str, float]]:
@@ -161,12 +161,12 @@ def sentence(tables: Tables, key: str) -> OnPaths:
 
 
 def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
-    """Sentences over the population; they never weigh."""
+    """Sentences over the population; they never affect a verdict."""
     return [e for key in keys for e in sentence(tables, key).evidence()]
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
@@ -177,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     return {"a path of the population, SEARCH": place(drawn(1)[0]).scenario(SEARCH, ROUND_TRIPS)}
 
 

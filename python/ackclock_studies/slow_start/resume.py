@@ -172,12 +172,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """Scenarios in this chapter, by name."""
     work = {"kind": "transfer", "bytes": "1 MB"}
     return {"resume: 1 MB, a third of the rate": THIRD.scenario(SAVED, 200, workload=work)}
 

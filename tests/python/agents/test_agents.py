@@ -1,6 +1,4 @@
-"""Tests for environments with many runs and many agents: each agent observes what its own run reports, on any number of
-threads.
-"""
+"""Tests for environments with many runs and many agents: each agent observes its own run, on any number of threads."""
 
 from __future__ import annotations
 
@@ -113,7 +111,7 @@ def test_own_numbers_history_and_drawn_scenarios():
 
 
 def test_pacing_spreads_what_a_window_sends():
-    """A window far wider than the path does not fill the queue if half of the path's window is paced per RTT, and does at twice that rate."""
+    """A window far larger than the path's does not fill the queue if the sender paces at half of the path's window per RTT, but does at twice that rate."""
     waits = []
     for pace in (-1.0, 1.0):
         envs = VectorEnv(
@@ -172,7 +170,7 @@ def test_a_step_needs_an_episode_and_actions_of_its_range():
 
 
 def test_the_single_environment_sees_the_same_world():
-    """Both environments reproduce the run with a constant window if no action changes the window."""
+    """Both environments reproduce the constant-window run if no action changes the window."""
     one = Env(scenario(), step="100 ms")
     one.reset(seed=5)
     while True:
@@ -227,7 +225,7 @@ def test_without_pettingzoo_one_line_says_so(monkeypatch):
 
 @pytest.mark.deep
 def test_what_was_trained_is_better_than_a_fixed_rule_on_other_paths(tmp_path):
-    """On paths held out of its population's training, the example's policy beats a fixed rule, and its controller plays the same policy."""
+    """On held-out paths of the training population, the example's policy beats a fixed rule, and its controller plays the same policy."""
     folder = ROOT / "examples" / "agent"
     spec = importlib.util.spec_from_file_location("train", folder / "train.py")
     train = importlib.util.module_from_spec(spec)

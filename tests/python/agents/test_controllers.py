@@ -109,7 +109,7 @@ def test_a_controller_that_sets_window_and_rate_by_itself():
     # no queue: 41.2 ms, plus at most one pacing gap for the second segment of an acknowledged pair
     rtt = done.flows["mean_rtt_s"][0]
     assert 0.0412 < rtt < 0.0412 + 1.5 * 1448 / 1.2e6
-    # Little's law, minus the round trips of the start
+    # Little's law, minus the round trips of slow start
     assert done.flows["goodput_bps"][0] == pytest.approx(30 * 1448 * 8 / rtt, rel=0.02)
     assert set(done.controllers["cwnd"].to_list()) == {30}
     assert set(done.controllers["pacing_bps"].drop_nulls().to_list()) == {9.6e6}
@@ -240,7 +240,7 @@ def test_the_test_of_conformance():
 
 
 def test_what_grows_without_end_after_a_while_does_not_conform():
-    """Sequences of a few seconds do not reveal the growth; a run does."""
+    """Random sequences of a few seconds do not reveal the growth, but a run does."""
 
     def late(self, window, ack):
         if ack.cwnd_limited:
@@ -318,7 +318,7 @@ def test_the_rate_that_bbr_shows_is_in_bits_of_its_own_segments(name, smss):
 
 @pytest.mark.parametrize("wanted", [1, 10, "round"])
 def test_hooks_are_called_as_often_as_the_class_says(wanted):
-    """Nothing is lost between two calls: the sums equal those over all ACKs."""
+    """Nothing is lost between two calls: the sums equal the totals over all ACKs."""
     told: list[tuple[int, int, float]] = []
 
     class Counting(Reno):

@@ -1,6 +1,6 @@
 """Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No honest entry is accused.
-Each file of `cheaters/` is one cheater; `test_loading.py` has the four that act while they are loaded or communicate with each other, and
-`test_sealed.py` two more, in C.
+Each file in `cheaters/` is one cheater; `test_loading.py` covers the four that act while being loaded or communicate
+with each other, and `test_sealed.py` two more, in C.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SALT = "s"
 pytestmark = pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 
 CHEATERS = {
-    # cheater: (families of cheats.toml, trap, message about it; an empty message means a score below Reno's)
+    # cheater: (families in cheats.toml, trap, message about it; an empty message means a score below Reno's)
     "by_rate": ("alone", "held-out", ""),
     "memoriser": ("alone", "held-out", ""),
     "clock": ("alone", "twice", "do not repeat"),
@@ -56,7 +56,7 @@ def cut(family: str) -> Task:
 
 
 class Listener:
-    """Controller that records the seed that it receives."""
+    """Controller that records the seed it receives."""
 
     told = 0
 
@@ -71,7 +71,7 @@ class Listener:
 
 
 def known(task: Task) -> dict[str, Any]:
-    """Return what an entry can know of the public draws: the best window of each, by rate and by the connection's
+    """Return what an entry can know about the public draws: the best window for each, by rate and by the connection's
     seed.
     """
     seeds, rates = {}, []
@@ -89,7 +89,7 @@ def known(task: Task) -> dict[str, Any]:
 
 
 def table(name: str, place: Path, off: str = "") -> dict[str, Standing]:
-    """Return the table of three entries: the cheater as "cheater", CUBIC and Reno."""
+    """Return the table of three entries: the cheater (named "cheater"), CUBIC and Reno."""
     family = CHEATERS[name][0]
     task = cut(family)
     file = shutil.copy(HERE / "cheaters" / f"{name}.py", place)
@@ -204,7 +204,7 @@ def test_threads_that_outlive_loading_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", ["alone", "beside"])
 def test_none_of_the_honest_is_accused(family: str, tmp_path: Path) -> None:
-    """The entries are two Python controllers of the examples, and built-in ones."""
+    """The entries are the Python controllers of two examples, and built-in ones."""
     own = [f"{EXAMPLES / 'ci' / 'controller.py'}:Mine", f"{EXAMPLES / 'agent' / 'controller.py'}:Learned"]
     assert accused([*own, "vegas", "bbr3"], family, tmp_path) == []
 
@@ -221,7 +221,7 @@ def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
 
 
 def accused(names: list[str], family: str, place: Path) -> list[str]:
-    """Return the entries that the table reports, or that starve others without being known for it."""
+    """Return the entries that the table accuses, or that starve others although they are not known for it."""
     _files.give_leave()
     plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
     standings = play(plan, place / "out", 1).standings

@@ -36,20 +36,20 @@ def test_who_starves_others_is_behind_whatever_the_score() -> None:
 
 
 def test_an_order_that_starving_does_not_change_is_known() -> None:
-    """The second entry may starve others, but is behind by its score alone."""
+    """The second entry may starve others, but it is behind on score alone."""
     leaves, even = scores(0.8, 4), {family: [0.4, 0.6] * 10 for family in ("a", "b")}
     assert rank.ahead([scores(0.9, 1), scores(0.5, 2)], left=[leaves, even], starves=0.5)[0][1] == 1.0
 
 
 def drawn(chance: random.Random, often: float, n: int) -> list[float]:
-    """Shares left to others, near 0 or 1, as by a controller that starves others on some paths."""
+    """Fractions of capacity left to others, near 0 or 1, as by a controller that starves others on some paths."""
     return [0.05 if chance.random() < often else 1.0 for _ in range(n)]
 
 
 @pytest.mark.parametrize("n", [6, 24])
 def test_what_is_left_lies_in_its_interval(n: int) -> None:
-    """Exact: for every distribution of shares near 0 and 1, at most 5 % of the samples have an interval that misses the mean. For the first
-    one, samples of six, Student's interval misses it in two of three.
+    """Exact: for every distribution of fractions near 0 and 1, at most 5 % of the samples have an interval that misses
+    the mean. For the first, with samples of six, Student's interval misses it in two cases out of three.
     """
     found = [rank.share([0.05] * k + [1.0] * (n - k)) for k in range(n + 1)]
     assert all(0 <= e.low <= e.value <= e.high <= 1 for e in found)
@@ -80,7 +80,7 @@ def test_who_starves_others_is_seldom_called_ahead() -> None:
 
 
 def test_draws_are_paired() -> None:
-    """A difference that is equal in every draw is certain, however much the draws differ."""
+    """A difference that is the same in every draw is certain, however much the draws differ."""
     one = scores(0.5, 1)
     assert rank.ahead([one, {f: [v - 0.001 for v in values] for f, values in one.items()}])[0][1] == 1.0
 
@@ -90,7 +90,7 @@ def test_few_draws_say_nothing() -> None:
 
 
 def test_a_known_order_is_wrong_as_rarely_as_it_says() -> None:
-    """For two equal entries at most a tenth of all orders is reported as certain (5 % on either side)."""
+    """For two equal entries, at most a tenth of all orders are reported as certain (5 % on either side)."""
     known = sum(
         max(p, 1 - p) >= rank.KNOWN
         for i in range(300)

@@ -54,8 +54,8 @@ def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 def test_a_module_carries_no_memory_from_run_to_run(tmp_path: Path) -> None:
-    """Variables have the values of module_init when a run begins: two series of runs in opposite orders give the same
-    digests.
+    """At the start of a run, variables have their values from module_init: two series of runs in opposite orders give
+    the same digests.
     """
     found = standing(CARRIER, tmp_path)
     assert found.why == ""
@@ -88,6 +88,6 @@ os._exit(0)
 
 @pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 def test_a_thread_that_begins_while_the_filter_is_put_up_lives() -> None:
-    """The library of each module in C starts such a thread, and on a busy machine its first system calls happen under the filter."""
+    """The library of each C module starts such a thread, whose first system calls happen under the filter on a busy machine."""
     done = subprocess.run([sys.executable, "-c", BEGINS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

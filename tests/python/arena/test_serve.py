@@ -64,8 +64,8 @@ def test_the_score_is_that_of_a_table(server: Server, tmp_path: Path) -> None:
 
 
 def test_who_is_behind_for_sure_goes_no_further(server: Server) -> None:
-    """An entry with one segment in flight stays below four fifths of Reno's score and stops after the quick draws;
-    Vegas plays all tiers.
+    """An entry with one segment in flight scores less than four fifths of Reno and stops after the quick draws; Vegas
+    plays all tiers.
     """
     lazy = {
         "language": "python",

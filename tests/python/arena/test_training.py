@@ -112,7 +112,7 @@ def test_the_score_is_that_of_the_table(family):
     assert info["terms"] == found
     assert info["score"] == combined(TASK, found) > 0
     assert set(found) == set(draw.family.counts)
-    # the agent controls the entry's flow, whichever position it has
+    # the agent controls the entry's flow, whatever its position
     assert info["run"].scenario.flows[draw.groups[0][0]].congestion_control == "custom:agent"
 
 

@@ -1,4 +1,4 @@
-"""Tests for the search for worst cases: equal results on any number of threads, after a kill, and as a scenario file."""
+"""Tests for the worst-case search: identical results on any number of threads, after a kill, and as a scenario file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def two() -> Iterator[Threads]:
 
 @pytest.fixture(scope="module")
 def whole(two: Threads) -> attack.Found:
-    """Return the search that most tests use, made once."""
+    """Return the search that most tests use, run once."""
     return attack.run(bbr(), two)
 
 
@@ -102,7 +102,7 @@ def test_one_search_writes_a_journal_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_journal_counts_up_to_its_first_damaged_line(tmp_path: Path) -> None:
-    """One bit is flipped in each byte in turn: every line that is read was written, and the search continues from the intact lines."""
+    """One bit is flipped in each byte in turn: only lines that were written are read back, and the search continues from the intact lines."""
     place, who = tmp_path / JOURNAL, {"target": "bbr"}
     lines = [[[1, 2], 0.5], [[3, 4], 0.25], [[5, 6], 0.75]]
     first = Journal(place, who)
@@ -141,7 +141,7 @@ def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(
     slow.write_text(built_in()["steps"].replace("10 Mbit/s", "5 Mbit/s"))
     attack.run(
         bbr(budget=attack.load(str(slow)), evaluations=5, seed=3), two, folder=out
-    )  # the command continues from its journal
+    )  # the command resumes from its journal
     asked = [
         "attack",
         "bbr",
@@ -258,7 +258,7 @@ SEARCHED = {
     "rate-of-the-idle": 5,
     "counts-acks": 1,
 }
-"""Bugs that a search finds -> number of environments until it finds each."""
+"""Bugs that a search finds -> number of environments needed to find each."""
 
 
 @pytest.mark.parametrize("name", SEARCHED)
@@ -273,7 +273,7 @@ def test_no_other_environment_tells_a_cure_from_none(name: str) -> None:
 
 
 def _caught_and_cured(name: str, environments: int) -> None:
-    """Run on one thread, because controllers in Python would wait for one another."""
+    """One thread, because controllers in Python would wait for one another."""
     bug = zoo.ZOO[name]
     single = Threads(1)
     try:
@@ -318,7 +318,7 @@ def test_every_bug_is_caught_by_something() -> None:
 
 @pytest.mark.deep
 def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
-    """The search that catches four of the bugs finds nothing in a controller without them."""
+    """The search that catches four of the bugs finds nothing in a correct controller."""
     for name in ackclock_controllers():
         wanted = bbr(
             target=name, budget=attack.load("trouble"), objective="stuck", evaluations=4 * zoo.ENOUGH, search="random"

@@ -56,7 +56,7 @@ def test_without_arguments_help(capsys):
 
 
 def test_options_are_read_of_the_command_that_is_asked_for_once(monkeypatch):
-    """typer reads the annotation of every option. Doing so for all commands takes longer than many commands run."""
+    """typer reads the annotation of every option, and doing so for all commands takes longer than many commands run."""
     read = []
     monkeypatch.setattr(_lazy, "get_command", lambda one: read.append(one) or get_command(one))
     module = ModuleType("ackclock.cli.two")
@@ -327,7 +327,7 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
 
 
 def test_interrupt_while_the_engine_is_busy(scenario_file):
-    # 1000 hours of simulated time: far longer than the test waits.
+    # 1000 hours of simulated time, far longer than the test waits.
     argv = [sys.executable, "-m", "ackclock", "run", str(scenario_file), "--set", "duration=1000 h"]
     with running(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None and cpu_s(process.pid) < 0.8:  # starting takes less than 0.5 s

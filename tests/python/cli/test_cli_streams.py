@@ -88,7 +88,7 @@ def test_no_color_means_no_escapes(scenario_file):
 
 
 def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch, capsys):
-    """Progress shows the elapsed share of the scenario and the seconds on one line, which is erased at the end. Without a terminal nothing is shown."""
+    """Progress shows the elapsed fraction of the scenario and the seconds on one line, which is erased at the end. Without a terminal nothing is shown."""
     told = []
     real = ackclock.run
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import cpu_s
 
 SOON_S = 5.0
-"""Seconds until the end: one on an idle machine, more on a busy one."""
+"""Time until the end, s: one second on an idle machine, more on a busy one."""
 
 LONG = 'duration = "1000 h"\n[network]\nbottleneck = { rate = "10 Mbit/s", delay = "20 ms" }\n[[flows]]\n'
 
@@ -61,7 +61,7 @@ except KeyboardInterrupt:
 def _ended(
     command: list[str], which: signal.Signals, folder: Path, *, ready: str, then_cpu_s: float = 0.0
 ) -> tuple[int, str]:
-    """Start a command, wait for a word on either stream (or a file of that name) and for some CPU time after it, and
+    """Start a command, wait for a word on either stream (or a file of that name) and for some further CPU time, and
     send the signal. Returns the exit code and all output.
     """
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,4 +1,4 @@
-"""Tests that tables drawn without rich equal those that rich draws."""
+"""Tests that tables drawn without rich are identical to those drawn with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that scenarios of the package are found by name."""
+"""Tests that the package's scenarios are found by name."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ REFUSED = [
     ("list controler", 'did you mean "controllers"'),
     ("-v", 'did you mean "-V"'),
 ]
-"""Commands that are refused, and the word that the answer names."""
+"""Commands that are refused, and the word named in the answer."""
 
 TAKEN = [
     "run first --set duration=10s",

@@ -13,7 +13,7 @@ CONTROLLERS = (
     "illinois", "hybla", "veno", "yeah", "compound", "dctcp", "prague", "ledbat++", "bbr", "bbr3",
 )  # fmt: skip
 RUNS = int(os.environ.get("ACKCLOCK_TROUBLE_RUNS", "3"))
-"""Runs of each controller; 500 give ten thousand runs in total, for a long search."""
+"""Runs per controller; 500 give ten thousand runs in total, for a long search."""
 
 STUCK = """
 from ackclock.controllers import Controller

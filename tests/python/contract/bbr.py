@@ -1,4 +1,4 @@
-"""BBR, version 1, as a controller in Python that equals the built-in `bbr`, integer for integer."""
+"""BBR version 1 as a controller in Python, identical to the built-in `bbr`, integer for integer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stream:
 
 
 class RunningMax:
-    """Three largest samples of a window (Kathleen Nichols' filter)."""
+    """Best three samples of a windowed maximum (Kathleen Nichols' filter)."""
 
     def __init__(self) -> None:
         self.s = [(0, 0)] * 3
@@ -100,7 +100,7 @@ def pacing_rate(bw: int, gain: int, smss: int) -> int:
 
 
 class Bbr(Controller):
-    """BBRv1, equal to the engine's."""
+    """BBRv1, identical to the engine's."""
 
     wants_rate = wants_pacing = wants_own_start = True
     buffer_windows = 3
@@ -421,7 +421,7 @@ class Bbr(Controller):
             window.pacing_rate = rate
 
     def recovers(self, cwnd, ack):
-        """Apply losses and states to cwnd; return whether that settles cwnd."""
+        """Apply losses and states to cwnd; return whether cwnd is then final."""
         before, self.before = self.before, ack.ca_state
         cwnd = max(cwnd - ack.newly_lost, 1)
         if ack.ca_state == "Recovery" and before != "Recovery":

@@ -248,7 +248,7 @@ def test_every_hook_and_field_stands_in_every_language():
 
 
 def witness(*, control: bool) -> tuple[type, dict[tuple[str, str], int]]:
-    """Return a class with every hook, and a count of successive pairs of hooks."""
+    """Return a class with every hook, and a count of consecutive pairs of hooks."""
     heard: dict[tuple[str, str], int] = {}
 
     class Witness(Reno):

@@ -1,4 +1,4 @@
-"""Tests for the reference for captures whose sender's kernel reported its own state, and for transfers drawn as scenarios."""
+"""Tests for the ground truth for captures whose sender's kernel reported its own state, and for transfers drawn as scenarios."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def row(t: float, **given: Any) -> dict[str, Any]:
     ("second", "cause"),
     [
         ({}, "window"),
-        ({"notsent": 0}, "window"),  # the sender had data at the start
+        ({"notsent": 0}, "window"),  # the sender had data from the start
         ({"rwnd_limited": 100_000}, "rwnd"),
         ({"sndbuf_limited": 100_000}, "sndbuf"),
         ({"ca_state": 3}, "repair"),
@@ -91,7 +91,7 @@ def test_an_interface_of_a_capture_is_taken_out() -> None:
 
 
 def test_a_probe_of_the_tail_of_a_sender_without_more_is_no_repair() -> None:
-    """Table `limits` of a run agrees."""
+    """Table `limits` of a run agrees with it."""
     still = {"bytes_acked": 5, "notsent": 0}
     rows = [row(i / 10, **still) for i in range(4)]
     rows += [row(0.4, **still, total_retrans=1), row(0.5, bytes_acked=9, notsent=0)]

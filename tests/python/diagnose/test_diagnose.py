@@ -37,7 +37,7 @@ def exact(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
 
 
 def apart(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
-    """Return the error of each cause as a share of the flow's life."""
+    """Return the error of each cause as a fraction of the flow's lifetime."""
     assert found.replay is not None
     truth = exact(run, found)
     life = sum(value for name, value in truth.items() if name != "idle")
@@ -119,7 +119,7 @@ def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
 
 
 def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
-    """A capture cannot separate two limits that apply at once: they differ by a few percent."""
+    """A capture cannot separate two limits that apply simultaneously: they differ by a few percent."""
     run, path = captured(tmp_path, ackclock.load("paced"))
     found = diagnose(path)
     assert found.replay is not None
@@ -146,7 +146,7 @@ def test_the_receivers_window(tmp_path):
         "82 % of the time the receiver's window was the limit, and 14 % the congestion window: 5"
     )
     assert found.path is not None
-    assert found.path.identified  # known from the bursts of slow start, although the path was never full later
+    assert found.path.identified  # known from the bursts of slow start, although the path was never full later on
     assert found.path.wire_bps == pytest.approx(100e6, rel=0.001)
     assert found.path.base_rtt_s == pytest.approx(run.rows("flows")[0]["min_rtt_s"], rel=0.02)
     over_time = found.limits()
@@ -332,7 +332,7 @@ def test_a_fit_and_what_if(tmp_path):
     outcomes = {one.name: one for one in what_if(made, seeds=2)}
     freed = outcomes["no limit by the receiver's buffer"]
     truth = ackclock.run(scenario.set("flows.0.stack.receive_buffer", "64 MiB")).rows("flows")[0]["completion_s"]
-    # nothing was lost, so the capture does not show the queue's length, and the freed sender fills that queue
+    # nothing was lost, so the capture does not reveal the queue's length, and the freed sender fills that queue
     assert freed.seconds == pytest.approx(truth, rel=0.05)
     assert freed.tells
     assert freed.change is not None
@@ -341,7 +341,7 @@ def test_a_fit_and_what_if(tmp_path):
 
 
 def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
-    """A sender without limits would fill a path of unknown rate; a longer round trip has the same cost at any rate."""
+    """A sender without limits would fill a path of unknown rate; a longer RTT has the same cost at any rate."""
     scenario = (
         ackclock.Scenario.from_dict(WINDOW)
         .set("flows.0.stack.receive_buffer", "32 KiB")
@@ -358,7 +358,7 @@ def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
 
 
 def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
-    """The link's rate varies all the time, and a model with one rate cannot fit it."""
+    """The link's rate varies all the time, so a model with a single rate cannot fit it."""
     _, path = captured(tmp_path, ackclock.load("radio-link").set("duration", "10 s"))
     made = fit(diagnose(path), seeds=2)
     assert not made.holds
@@ -426,8 +426,8 @@ def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **f
 
 
 def test_a_segment_is_known_where_the_card_cuts_packets(tmp_path):
-    """Regression: most packets have two segments. Treated as single segments, they gave a rate that is 1.7 % off, and put every loss on the
-    wrong segment.
+    """Regression: most packets have two segments. Treating them as single segments gave a rate that was 1.7 % off, and
+    put every loss on the wrong segment.
     """
     scenario = one_flow(stack={"tso": True}).set("record.drops", True)
     run, path = captured(tmp_path, scenario.set("record.trace", "all"))
@@ -458,7 +458,7 @@ def test_a_paced_sender_behind_a_card_is_no_application_that_waits(tmp_path):
 
 
 def seen_by(path: Path, run: ackclock.Run) -> tuple[dict[str, float], Diagnosis]:
-    """Return the error of each cause as a share of the time, for the causes that a capture at the receiver can show."""
+    """Return the error of each cause as a fraction of the time, for the causes that a capture at the receiver can show."""
     found = diagnose(path)
     assert found.replay is not None
     instants = found.replay.instants
@@ -504,7 +504,7 @@ def test_acks_that_the_capture_has_missed_are_no_pauses_of_the_application(tmp_p
 
 
 def test_a_queue_that_slow_start_has_filled(tmp_path):
-    """The loss is detected when the delays before it show half of the queue."""
+    """The loss is detected once the preceding delays indicate half of the queue."""
     scenario = (
         one_flow("6 s").set("network.bottleneck.queue.limit", "100 packets").set("network.bottleneck.delay", "60 ms")
     )

@@ -1,4 +1,4 @@
-"""Tests for diagnosis rules that captures of the Linux kernel made necessary, each on a few instants or packets made by hand."""
+"""Tests for diagnosis rules that captures of the Linux kernel made necessary, each on a few handmade instants or packets."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def test_the_latest_ack_that_packets_echo_tells_the_end_of_their_tick(late):
 
 
 def instants(moves: list[tuple[float, int, int, bool]], room: int = 10**6) -> list[Instant]:
-    """Return instants, each given by its time, the bytes acknowledged, the new bytes sent, and whether the last segment
-    was short.
+    """Return instants, each given as its time, bytes acknowledged, new bytes sent, and whether the last segment was
+    short.
     """
     made, una, nxt = [], 1, 1
     for t, acked, new, short in moves:
@@ -113,7 +113,7 @@ def causes(made: list[Instant]) -> list[str]:
 
 
 def test_writes_that_leave_with_acks_are_the_programs_where_nothing_is_left_behind_them():
-    """Regression: the writes of a program with its own pace coincided with ACKs for a whole transfer, and 99 % of the time was attributed
+    """Regression: a self-paced program's writes coincided with ACKs for a whole transfer, and 99 % of the time was attributed
     to the congestion window.
     """
     made = instants([(0.0, 0, 13 * 1570, True)] + [(0.05 + i / 1000, 1570, 1570, True) for i in range(50)])
@@ -135,7 +135,7 @@ def test_a_program_that_a_full_buffer_wakes_is_told_where_it_does_so_over_and_ov
     made = woken(12)
     assert set(causes(made)) == {"application"}
     assert is_buffered(made, causes(made))
-    assert "cwnd" in causes(woken(3))  # ACKs lost on their way to the sender have this appearance at the receiver
+    assert "cwnd" in causes(woken(3))  # ACKs lost on their way to the sender look like this at the receiver
 
 
 def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_that_was_full():
@@ -182,7 +182,7 @@ def test_what_nagle_holds_back_is_the_programs_and_no_pace():
 
 
 def seen_of(rows: list[tuple[float, bool, str, int, int, float | None]]) -> pl.DataFrame:
-    """Return packets with an open window; `True` marks the server, which is the data sender."""
+    """Return packets with an open window; `True` marks the server, which sends the data."""
     names = ("t_s", "from_server", "kind", "seq", "length", "ack")
     return pl.DataFrame(rows, schema=names, orient="row").with_columns(window=pl.lit(65_535))
 

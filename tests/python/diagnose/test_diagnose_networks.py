@@ -1,4 +1,4 @@
-"""Tests that a diagnosis names a policer, and a slow start that ended early."""
+"""Tests that a diagnosis identifies a policer, and a slow start that ended early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for findings in public captures, reproduced by hand."""
+"""Tests for findings in public captures, reproduced with handmade packets."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_proxy_near_the_sender_is_named(tmp_path):
 
 
 def test_a_short_silence_behind_a_queue_is_no_timer(tmp_path):
-    """Regression: a pause of two round trips of the empty path, shorter than one round trip at that time, led to losses in a clean transfer."""
+    """Regression: a pause of two empty-path RTTs, shorter than the RTT at that time, led to losses being reported in a clean transfer."""
     rows, t, stamp = [], 0.0, 1000
     for i in range(120):
         server = i % 2 == 1

@@ -18,11 +18,11 @@ from ackclock.diagnose._waits import Instant
 from ackclock.fidelity.drawn import drawn
 
 RATE, MSS, BASE = 8e6, 1000, 0.1
-"""Rate in bit/s, segment size in bytes and base round trip in s: the serialisation of a segment takes a millisecond."""
+"""Rate in bit/s, segment size in bytes and base RTT in s, so that serialising a segment takes a millisecond."""
 
 
 def passed(*packets: tuple[float, float | None], size: int = MSS) -> Passed:
-    """Return packets given by the times of their departure and of their ACK; equal ACK times mean one ACK."""
+    """Return packets given by the times of their departure and of their ACK; identical ACK times mean a single ACK."""
     made = Passed()
     for left, _ in packets:
         made.add(left, size)
@@ -53,7 +53,7 @@ def test_an_ack_that_was_held_back_tells_of_no_queue():
 
 
 def test_what_came_behind_a_later_one_is_not_looked_at():
-    """The capture lacks the packet's retransmission, which the ACK belongs to."""
+    """The packet's retransmission, to which the ACK belongs, is missing from the capture."""
     assert longest((0.0, 0.101), (0.0, 0.3), (0.0, 0.3), (0.001, 0.102), (0.001, 0.102)) < 0.01
 
 
@@ -180,8 +180,8 @@ def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number
 
 
 def test_short_segments_are_compared_by_where_they_begin():
-    """Regression: two short segments fit into the length of a full one. Counted as one segment, they gave the loss of the second another
-    number than in the capture.
+    """Regression: two short segments fit into the length of a full one. Counted as one segment, they gave the loss of
+    the second a different number from that in the capture.
     """
     import polars as pl
 

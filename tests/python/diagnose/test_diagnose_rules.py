@@ -21,7 +21,7 @@ from ackclock.fidelity.drawn import drawn
 
 
 def measured(kind: str, number: int, way: str, seed: int = 9412) -> dict[str, Any]:
-    """Return what `tools/diagnosed.py` reports for a drawn scenario."""
+    """Return the findings of `tools/diagnosed.py` for a drawn scenario."""
     given = list(drawn(seed, **{"transfers": 0, "bulks": 0, "lossy": 0, kind: number + 1}))[number]
     scenario = given.scenario if kind == "transfers" else given.scenario.set("duration", "6 s")
     row: dict[str, Any] = tool("diagnosed").one(given.kind, given.name, scenario, way, seed)
@@ -29,7 +29,7 @@ def measured(kind: str, number: int, way: str, seed: int = 9412) -> dict[str, An
 
 
 def shipped(name: str, way: str, duration: str, seed: int = 9600) -> dict[str, Any]:
-    """Return what `tools/diagnosed.py` reports for a shipped scenario."""
+    """Return the findings of `tools/diagnosed.py` for a shipped scenario."""
     row: dict[str, Any] = tool("diagnosed").one(
         "shipped", name, ackclock.load(name).set("duration", duration), way, seed
     )
@@ -81,15 +81,15 @@ def test_the_base_round_trip_at_the_receiver_is_one_that_it_shows():
 
 
 def test_what_was_lost_behind_the_bottleneck_has_passed_it():
-    """Without the lost packet, later ones do not show that the ACKs before were late, here by a millisecond: the queue of a drawn scenario
-    was 3.9 % too long.
+    """Without the lost packet, later ones do not show that the previous ACKs were late, here by a millisecond: in a
+    drawn scenario, the queue was 3.9 % too long.
     """
     each = 0.002  # a segment takes longer than the delay of any ACK
     late = [(0.0, BASE + each * n + 0.001) for n in range(10)]
     behind = [(0.015, BASE + each * 11 + 0.001), (0.015, BASE + each * 12)]
     told = passed(*late, (0.0, None), *behind).waits(base=BASE, rate=8 * MSS / each, mss=MSS)
     assert told.longest == pytest.approx(each * 9)
-    for number, seed in ((39, 9412), (3, 20261231)):  # in the second scenario, ACKs are later by one more segment
+    for number, seed in ((39, 9412), (3, 20261231)):  # in the second scenario, ACKs are one segment later
         assert measured("bulks", number, "cut to 96 bytes", seed)["queue_off"] == pytest.approx(0, abs=1e-3), number
 
 
@@ -142,7 +142,7 @@ def test_a_capture_that_was_killed_says_so(tmp_path):
 
 
 def test_an_ack_that_is_inferred_has_no_round_trip():
-    """The bytes that this ACK acknowledged are a guess; half a round trip would become the base of all."""
+    """The bytes acknowledged by this ACK are a guess; half a round trip would become the base RTT of all packets."""
     schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags", "timestamp", "echo", "ip_id"]
 
     def rows(kind: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Tests for captures made with other tools: initial checks of the file, and conclusions that are never drawn from it."""
+"""Tests for captures made with other tools: initial checks of the file, and conclusions that must not be drawn from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(path: Path, rows: list[Frame], link: int = 1) -> Path:
 
 
 class Hand:
-    """A capture written by hand at the sender (way 0) of a connection."""
+    """A handmade capture at the sender (way 0) of a connection."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[float, bytes, int]] = []
@@ -439,7 +439,7 @@ def test_a_capture_of_one_direction_says_so(first, tmp_path):
 
 @pytest.mark.parametrize("ttl", [(64, 57), (57, 64)])
 def test_hops_tell_the_place_where_a_host_answers_late(tmp_path, ttl):
-    """With a round trip of 0.1 ms the times of a handshake do not reveal the capture point."""
+    """With an RTT of 0.1 ms, handshake times do not reveal the capture point."""
     made = Hand()
     made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460), ttl=ttl[0])
     made.add(6e-5, 1, 0, 1, 0, 65535, SYN | ACK, mss(1460), ttl=ttl[1])

@@ -1,4 +1,4 @@
-"""Tests for conclusions from round trips at any capture point, each on a few packets made by hand: flights, late ACKs, a
+"""Tests for conclusions from round trips at any capture point, each on a few handmade packets: flights, late ACKs, a
 queue on the path.
 """
 

@@ -65,7 +65,7 @@ def test_nothing_is_told_unless_somebody_asks():
 
 
 def test_the_receivers_window_by_the_trace():
-    """At each ACK the oracle compares the segments in flight with the limit of the window."""
+    """At each ACK the oracle compares the segments in flight with the window limit."""
     run = told(ackclock.Scenario.from_dict(WINDOW).set("record.trace", "flow"))
     row = run.rows("flows")[0]
     events = (
@@ -94,7 +94,7 @@ def test_the_receivers_window_by_the_trace():
 
 
 def test_a_wait_for_the_timer_lies_in_the_intervals_in_which_it_was():
-    """A link is silent for a while, and the sender waits for its timer."""
+    """A link is silent for a while, and the sender waits for its retransmission timer."""
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "3 s",

@@ -1,4 +1,4 @@
-"""Tests for the name of the congestion control in a capture: each is distinguished from all others, none is named if none fits, and ties are reported."""
+"""Tests for the name of the congestion control in a capture: each one is distinguished from all others, none is named if none fits, and ties are reported."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_the_receivers_capture_names_it_too(tmp_path):
 
 
 def test_a_mirrored_run_is_the_capture(tmp_path):
-    """The same segments are lost, and the run takes the same time, although its queue is longer."""
+    """The same segments are lost, and the run takes the same time although its queue is longer."""
     work = {"kind": "transfer", "bytes": "6 MB"}
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.workload", work))
     again = ackclock.run(mirrored(diagnose(path), controller="htcp"))
@@ -240,7 +240,7 @@ def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
 
 
 def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_path, capsys):
-    """An application with its own pace has no path model, and a few losses do not suffice to estimate a loss rate."""
+    """There is no path model for a self-paced application, and a few losses do not suffice to estimate a loss rate."""
     blocks = [{"bytes": "300000 B"}, {"at": "2 s", "bytes": "300000 B"}, {"at": "4 s", "bytes": "300000 B"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {

@@ -13,7 +13,7 @@ from ackclock.linux import _cache
 
 
 def exact(first, second):
-    """Return the distance, and its exact probability over all divisions of the values."""
+    """Return the distance, and its exact probability over all partitions of the values."""
     values, n = [*first, *second], len(first)
 
     def distance(mine):
@@ -47,7 +47,7 @@ def test_equal_samples_are_never_apart():
 
 
 def side(rng, shift):
-    """Return twenty runs of three flows; the third has another goodput."""
+    """Return twenty runs of three flows; the third flow has a different goodput."""
     return [[[g + (shift if i == 2 else 0), 5.0, 40.0] for i, g in enumerate(rng.normal(10, 1, 3))] for _ in range(20)]
 
 

@@ -104,7 +104,7 @@ def test_an_overtaken_ack_in_one_table_is_no_difference_and_what_follows_from_it
     theirs = [_ack(1, 2001), _ack(2, 2001, overtaken=True), _sent(5001)]
     assert _walk(ours, theirs, BACKENDS) == (2, None)
     assert _walk(theirs, ours, BACKENDS) == (2, None)
-    later = [_ack(3, 2001), _sent(5001)]  # not the overtaken one, although its content is equal
+    later = [_ack(3, 2001), _sent(5001)]  # not the overtaken one, although its content is identical
     assert _walk([*ours[:1], *later], [*theirs[:2], *later], BACKENDS) == (3, None)
     equal, found = _walk(ours, [*theirs[:2], _sent(6001)], BACKENDS)
     assert equal == 1

@@ -10,7 +10,7 @@ from ackclock.fidelity import mixtures as drawing
 from ackclock.fidelity.mixtures import FEATURES, keys_of, mixtures, taken_keys, taken_kinds
 
 LEAST = 0.03
-"""Minimum share of mixtures in which a key is drawn."""
+"""Minimum fraction of mixtures in which a key is drawn."""
 
 
 def test_a_mixture_depends_on_seed_and_number_alone():
@@ -22,7 +22,7 @@ def test_a_mixture_depends_on_seed_and_number_alone():
 
 def test_keys_come_from_the_schema_and_the_backends_word():
     assert {"smss", "initial_window", "tlp", "min_rto", "ecn"} <= set(taken_keys("stack"))
-    assert not {"count_acks", "ack_splits", "undo"} & set(taken_keys("stack"))  # refused, or with one value only
+    assert not {"count_acks", "ack_splits", "undo"} & set(taken_keys("stack"))  # refused, or with only one value
     assert {"jitter", "reorder", "outage", "aggregate"} <= set(taken_keys("link"))
     assert {"codel", "dualpi2", "cake", "red"} <= set(taken_kinds("queues"))
     assert set(taken_kinds("workloads")) >= {"transfer", "fetch", "throttled", "transactions", "population"}
@@ -62,7 +62,7 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
     # rates are log-uniform from 0.1 to 2,000 Mbit/s
     for low in (0.1, 1, 10, 100):
         assert sum(low <= rate < 10 * low for rate, _ in paths) == pytest.approx(count / 4.3, rel=0.25)
-    # keys of a kind, counted where that kind is drawn
+    # keys of a kind, counted only where that kind is drawn
     for family in ("queues", "losses"):
         for kind in taken_kinds(family):
             table = next(t for t in drawing.schema()[family] if t["kind"] == kind)

@@ -1,4 +1,4 @@
-"""Tests for FAST against the closed form of its law: alpha packets queued per flow, no loss if the queue holds them."""
+"""Tests for FAST against its law in closed form: alpha packets queued per flow, no loss if the queue holds them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ SWITCHES: dict[str, list[Any]] = {
     "receive_buffer": ["20 KB", "200 KB"],
 }  # fmt: skip
 LIMIT = 60
-"""Largest limit in packets of queues that have one."""
+"""Maximum queue limit, packets, for queues that have one."""
 
 
 def drawn(number: int) -> ackclock.Scenario:
@@ -95,10 +95,10 @@ def _values(draw: random.Random) -> dict[str, Any]:
 
 
 def broken(run: Run) -> list[str]:
-    """Return the laws that a run breaks."""
+    """Return the laws broken by a run."""
     if "kernel" not in run.provenance:
         return [*_of_links(run), *_of_flows(run), *_of_performance(run), *_of_senders(run)]
-    # The kernel's table `acks` does not separate successive connections of a flow.
+    # the kernel's table `acks` does not separate consecutive connections of a flow
     one_each = all(group.workload.kind in ("bulk", "transfer") for group in run.scenario.flows)
     return [*_of_links(run), *_of_flows(run), *(_of_senders(run) if one_each else ())]
 
@@ -115,7 +115,7 @@ def _of_links(run: Run) -> list[str]:
     sampled = run.queue_samples
     most = dict(sampled.group_by("link").agg(pl.col("packets").max()).iter_rows()) if sampled.height else {}
     for row in run.rows("links"):
-        if not told:  # some queues report no kinds of drops, and without a warm-up values before it are null
+        if not told:  # some queues do not report kinds of drops, and without a warm-up values before it are null
             row = {name: 0 if value is None else value for name, value in row.items()}  # noqa: PLW2901 - the same row
         gone = row["dropped_loss"] + row["dropped_queue"]
         if row["arrivals"] + row["held_before"] != row["delivered"] + gone + row["held"]:
@@ -255,13 +255,13 @@ def test_laws_of_some_scenarios() -> None:
 
 @pytest.mark.long
 def test_laws_of_ten_thousand_scenarios() -> None:
-    """Number of scenarios, from LAWS if the environment sets it."""
+    """Number of scenarios: LAWS, if set in the environment."""
     _check(range(40, 40 + int(os.environ.get("LAWS", "10000"))))
 
 
 @pytest.mark.long
 def test_laws_of_a_hundred_scenarios_of_the_kernel(kernel: linux.Kernel) -> None:
-    """Number of scenarios, from KERNEL_LAWS if the environment sets it."""
+    """Number of scenarios: KERNEL_LAWS, if set in the environment."""
     numbers = itertools.count()
     for _ in range(int(os.environ.get("KERNEL_LAWS", "100"))):
         number, scenario = next((n, made) for n in numbers if (made := of_kernel(n)) is not None)
@@ -270,7 +270,7 @@ def test_laws_of_a_hundred_scenarios_of_the_kernel(kernel: linux.Kernel) -> None
 
 
 def test_the_laws_can_be_broken() -> None:
-    """Runs with altered tables break each law."""
+    """Runs with altered tables violate each law."""
     run = ackclock.run(drawn(1))
     assert not broken(run)
     flows, links = run.flows, run.links

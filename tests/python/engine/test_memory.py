@@ -91,7 +91,7 @@ def _peak(text: str) -> int:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_run_takes_more_than_was_estimated() -> None:
-    """The number of runs is a hundred, or MEMORY if the environment sets it."""
+    """The number of runs is a hundred, or MEMORY if set in the environment."""
     count = os.environ.get("MEMORY", "100")
     told = json.loads(subprocess.run([sys.executable, __file__, count], check=True, capture_output=True).stdout)
     below = {number: (estimate, peak) for number, (estimate, peak) in enumerate(told) if estimate < peak}

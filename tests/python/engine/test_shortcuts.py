@@ -1,5 +1,5 @@
-"""Tests that the engine's shortcuts, which exist only for speed, change nothing: digests, tables and captures of all kinds of scenarios are
-equal without shortcuts and with each one alone.
+"""Tests that the engine's shortcuts, which exist only for speed, change nothing: digests, tables and captures of all
+kinds of scenarios are identical without shortcuts and with each one alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STUDY_NS = 5_000_000_000
 
 
 def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
-    """Return digest and tables of a run."""
+    """Return the digest and the tables of a run."""
     raw = _engine.run(text, seed, shortcuts=shortcuts)
     return raw["digest"], raw["tables"]
 
@@ -42,7 +42,7 @@ def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
 def differing(
     scenarios: Sequence[tuple[str, str]], without: Sequence[str] = ("none", *SHORTCUTS)
 ) -> list[tuple[str, str]]:
-    """Return the differences between a run with only these shortcuts and one without any."""
+    """Return the differences between a run with only these shortcuts and a run without any."""
     found = []
     for name, text in scenarios:
         expected = shown(text, "all")

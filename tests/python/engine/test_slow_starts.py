@@ -104,7 +104,7 @@ def test_limited_slow_start_loses_no_more_than_it_adds_in_a_round_trip():
 
 
 def test_careful_resume_saves_the_round_trips_in_which_slow_start_doubles():
-    """1 MB takes 7 windows starting from 10 segments, or three with a jump to 800 after the first. The receive window has to allow it."""
+    """1 MB takes 7 windows starting from 10 segments, or 3 with a jump to 800 after the first. The receive window must be large enough."""
     wide = path("reno", rate="500 Mbit/s", workload={"kind": "transfer", "bytes": "1 MB"})
     wide = wide.set("flows.0.stack.initial_receive_window", 1000)
     took = {}

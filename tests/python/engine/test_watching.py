@@ -71,7 +71,7 @@ def test_one_digest_however_it_is_watched(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_one_digest_of_ten_thousand_scenarios(tmp_path: Path) -> None:
-    """Number of scenarios, from WATCHED if the environment sets it."""
+    """Number of scenarios: WATCHED, if set in the environment."""
     for number in range(24, 24 + int(os.environ.get("WATCHED", "10000"))):
         _watch(number, tmp_path)
 

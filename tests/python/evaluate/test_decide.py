@@ -31,7 +31,7 @@ PLAN = Plan(candidate=Arm(role="candidate", name="mine", controller="bbr"), scal
 
 
 def verdict(ours: Sequence[float], scale: Scale = "standard", look: int = 0) -> RowVerdict:
-    """Return the row's verdict if the reference is zero everywhere."""
+    """Return the row's verdict if the reference is zero throughout."""
     values = Values(numbers=dict(enumerate(ours, 1)), digests={s: f"c{s}" for s in range(1, len(ours) + 1)})
     zeros = Values(numbers=dict.fromkeys(values.numbers, 0.0), digests={s: f"r{s}" for s in values.numbers})
     (found,) = judge_rows([(ROW, [judge(LOSS, CELL, values, zeros)])], scale, LOOKS if look else 1)
@@ -102,7 +102,7 @@ def test_a_few_cells_ask_for_the_larger_scale() -> None:
     told = settling(verdict([0.01, 0.012, 0.011], "quick"), plan, {})
     assert told is not None
     assert told.how == "scale"
-    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse in the mean: more seeds may show it
+    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse on average; more seeds may show it
     told = settling(near, plan, {})
     assert told is not None
     assert told.how == "seeds"

@@ -69,7 +69,7 @@ def run(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return one store for all tests, so that CUBIC's runs are made once."""
+    """Return a single store for all tests, so that CUBIC runs only once."""
     return tmp_path_factory.mktemp("evaluate")
 
 
@@ -175,7 +175,7 @@ def test_cubic_and_reno_are_not_worse(folder: Path) -> None:
         for row in ("3", "8", "x4"):
             judged = found(run(folder, name, row), row)
             assert judged.verdict == "no difference shown"
-            if (name, row) != ("reno", "x4"):  # single packets: three seeds show nothing
+            if (name, row) != ("reno", "x4"):  # single packets: three seeds do not show anything
                 assert "in the few cells of this scale" in judged.reason, name
 
 

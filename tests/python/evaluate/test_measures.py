@@ -1,4 +1,4 @@
-"""Tests for a cell's measures, on tables written by hand."""
+"""Tests for a cell's measures, on handmade tables."""
 
 from __future__ import annotations
 

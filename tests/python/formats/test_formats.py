@@ -1,4 +1,4 @@
-"""Tests for other tools' formats: we read their files, and write files that they can read. Samples are of iperf3 3.12 and iproute2 6.1."""
+"""Tests for other tools' formats: we read their files, and write files that they can read. Samples are from iperf3 3.12 and iproute2 6.1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run() -> Run:
 
 @pytest.fixture(scope="module")
 def pair() -> Run:
-    """Return two groups, of which the second starts later."""
+    """Return two groups, the second of which starts later."""
     flows = [{"congestion_control": "cubic"}, {"congestion_control": "reno", "count": 2, "start": "1 s"}]
     network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}}
     return ackclock.run(watched(ackclock.Scenario.from_dict({"duration": "4 s", "network": network, "flows": flows})))

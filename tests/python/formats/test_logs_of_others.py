@@ -78,7 +78,7 @@ def probe(srtt_of_ms: float, tail: str = "") -> str:
 
 @pytest.mark.parametrize(("unit", "tail"), [(1, ""), (1000, " 29200")])
 def test_tcp_probe_of_both_ages(unit: int, tail: str, tmp_path: Path) -> None:
-    """The unit of its srtt changed from ms to us: the file's own ACKs show which one it uses."""
+    """The unit of srtt changed from ms to us: the file's own ACKs show which one applies."""
     file = tmp_path / "probe.txt"
     file.write_text(probe(unit, tail))
     found = measured.read(file)

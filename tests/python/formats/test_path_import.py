@@ -123,9 +123,9 @@ def test_losses_of_probes_are_shares_of_each_second():
         return next(step["loss"] for step in link["capacity"]["steps"] if step.get("loss"))
 
     assert share("irtt", "reverse.egress") == pytest.approx(1 / 5)
-    assert share("irtt", "egress") == pytest.approx(1 / 4)  # share of the packets that reached this link
+    assert share("irtt", "egress") == pytest.approx(1 / 4)  # fraction of the packets that reached this link
     assert share("lens", "egress") == pytest.approx(1 / 3)
-    # the only round trip of the third second was lost: each direction lost it
+    # the only probe of the third second was lost: each direction lost it
     assert share("ping", "egress") == pytest.approx(1.0)
 
 

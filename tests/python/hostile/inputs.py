@@ -502,7 +502,7 @@ DEEDS = [
 
 
 def controllers() -> Iterator[Input]:
-    """Return the user's own controllers and utility functions."""
+    """Return user-written controllers and utility functions."""
     head = "from ackclock import controllers\nclass Own(controllers.Controller):\n"
     plain = {"on_ack": "window.cwnd += 1", "on_congestion_event": "return 2"}
     scenario = "scenario = ackclock.Scenario.from_dict({'duration': '2 s', 'network': {'bottleneck': {'rate': '1 Mbit/s', 'delay': '5 ms', "

@@ -52,7 +52,7 @@ USERS = {
     "thesis.tex": b"years of work", ".ackclock-notes/notes.txt": b"mine", ".ackclock-0123456789abcdef/mine.txt": b"mine",
     "o/mine.txt": b"mine", "report.html": b"<p>mine</p>", "journal.jsonl": b"mine\n",
 }  # fmt: skip
-"""Files of the user, which no command may touch unless it names them."""
+"""The user's files, which no command may touch unless it names them."""
 
 
 @dataclass
@@ -333,7 +333,7 @@ class Strangers:
         return Case(argv, f"{path.name}: {how}")
 
     def _values(self, path: Path, draw: random.Random) -> None:
-        """Write rows that no run has. A separate process alters them, because Polars starts threads."""
+        """Write rows that no run would have. A separate process alters them, because Polars starts threads."""
         import polars as pl
 
         frame = pl.read_parquet(path, glob=False)
@@ -435,7 +435,7 @@ class Strangers:
         return Case(argv, "an output over an input", never=True, kept=kept)
 
     def _alias(self, name: str, draw: random.Random) -> str:
-        """Return the same file under another name."""
+        """Return the same file under a different name."""
         path, new = self.here / name, f"alias-{len(list(self.here.glob('alias-*')))}"
         which = draw.randrange(6)
         if which == 0:

@@ -328,7 +328,7 @@ WRITERS = {*BY_NAME, "SVG"}
 
 
 PARTS = 3
-"""Parts of the list of names, so that no test takes long."""
+"""Parts of the list of names, small enough to keep each test short."""
 
 
 @pytest.mark.promise("P13", "P14", "P15", "P43")

@@ -24,9 +24,9 @@ import ackclock
 from ackclock.cli import main as command
 
 PATIENCE_S = 20
-"""Seconds of CPU time for one input."""
+"""CPU time allowed for one input, s."""
 WAIT_S = 150
-"""Seconds of wall time for one input, a loose limit because wall time means little on a busy machine."""
+"""Wall time allowed for one input, s; loose, because wall time means little on a busy machine."""
 MEMORY = 4 * 2**30
 MOST_GROWTH = 700 * 2**20
 """Limit on an input's memory, bytes above the process's earlier size."""

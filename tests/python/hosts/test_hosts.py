@@ -125,7 +125,7 @@ def stalls(off, on):
     ],
 )
 def test_the_prototypes_cells_that_do_not_hang_on_the_start(host, cells):
-    """PCC sheet 4.4, share of 100 Mbit/s; cells whose runs form two groups are in the how-to on hosts."""
+    """PCC sheet 4.4, fraction of 100 Mbit/s; cells whose runs form two groups are in the how-to on hosts."""
     for queue, share in cells.items():
         goodput = run(paced_by_pcc(host, queue)).flows["goodput_bps"].mean()
         assert goodput / (100e6 * 1456 / 1500) == pytest.approx(share, abs=0.08), queue

@@ -1,4 +1,4 @@
-"""Tests that intervals cover the truth at their nominal rate, and that repeated looks do not lead to wrong decisions."""
+"""Tests that intervals cover the true value at their nominal rate, and that repeated looks do not lead to wrong decisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_ties_and_rare_events_have_intervals_that_hold_the_truth(case):
 def test_every_estimator_holds_the_truth_as_often_as_it_says(case):
     for n in case.sizes:
         found = coverage(case, n)
-        if math.isinf(case.truth):  # some draws have no interval; only their share matters
+        if math.isinf(case.truth):  # some draws have no interval; only their fraction matters
             assert found.refused >= 90
         else:
             assert found.percent >= LEAST

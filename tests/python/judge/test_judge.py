@@ -88,7 +88,7 @@ def test_what_is_decided_stays_decided(data, bound):
 
 
 def refined(before: Verdict, after: Verdict) -> bool:
-    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or to "the other way round"."""
+    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or to "the opposite"."""
     return before is Verdict.REFUTED and after in (Verdict.NEGLIGIBLE, Verdict.FAILS)
 
 
@@ -153,7 +153,7 @@ def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
 
 
 NUMBER = 64.0
-"""Reference value: a power of two, so that shares of it are exact."""
+"""Reference value: a power of two, so that fractions of it are exact."""
 
 
 @given(x=st.integers(-20, 20), margin=st.integers(0, 20))
@@ -302,7 +302,7 @@ def test_a_difference_of_paired_ratios_keeps_its_pairs():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_what_still_drifts_is_told_whichever_way_and_how_long_would_settle_it(sign):
-    """For an exponential decay each third adds a fixed share of the previous third's amount."""
+    """With exponential decay, each third adds a fixed fraction of the previous third's amount."""
     t, runs = np.arange(90) / 30, 1e-3 * np.array([[-1.0], [0.0], [1.0]])
     decays = 5.0 + sign * np.exp(-t) + runs * np.sin(np.arange(90))
     found = settling(decays, tolerance=0.01)

@@ -1,4 +1,4 @@
-// BBR, version 1, as a controller in JavaScript that equals the built-in `bbr`, integer for integer
+// BBR version 1 as a controller in JavaScript, identical to the built-in `bbr`, integer for integer
 // (tests/python/contract/bbr.py).
 const MASK = (1n << 64n) - 1n;
 const UNIT = 256, BW_UNIT = 2 ** 24, HIGH = Math.floor(UNIT * 2885 / 1000) + 1, DRAIN = Math.floor(UNIT * 1000 / 2885), SLOW = 150_000;

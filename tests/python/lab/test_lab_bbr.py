@@ -1,4 +1,4 @@
-"""Tests that BBR written in JavaScript against the contract equals the built-in one, bit for bit, and that unsupported features of a page
+"""Tests that BBR written in JavaScript against the contract is identical to the built-in one, bit for bit, and that unsupported features of a page
 are refused by name.
 """
 

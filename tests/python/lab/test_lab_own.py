@@ -21,7 +21,7 @@ import ackclock
 from ackclock import controllers, load
 from ackclock.controllers import Controller
 
-# Both controllers fold every value that they receive into the window, so that a different value changes the digest.
+# both controllers fold every value that they receive into the window, so that any different value changes the digest
 FOLDS = """
 class Folds {
   wants_rate = true;

@@ -260,7 +260,7 @@ def test_files_that_are_no_lessons_are_refused(own, capsys):
     assert "found no file of the kinds" in capsys.readouterr().err
 
 
-# --- what is handed in
+# --- submissions
 
 CANARY = "canary"
 RUNS = f"open('{CANARY}', 'w').write('x')"

@@ -78,7 +78,7 @@ def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> 
 def test_dctcp_is_the_kernels_also_where_two_acks_arrive_in_one_nanosecond(
     kernel: linux.Kernel, rate: int, rtt_ms: int
 ) -> None:
-    # A change of the mark triggers two ACKs at once. Without a rate on the return path both sides receive them at one instant, and
+    # A change of the mark triggers two simultaneous ACKs. Without a rate on the return path both sides receive them at one instant, and
     # the writer that the first one wakes up continues after the second.
     def scenario(**back: str) -> ackclock.Scenario:
         delay = f"{rtt_ms / 2} ms"

@@ -76,3 +76,22 @@ def test_signs_of_a_difference_are_those_of_simulator_minus_kernel(
         assert difference[0] == sign, quantity
         found += 1
     assert found == len(known)
+
+
+@pytest.mark.parametrize("asked", ["--report", "--plot"])
+def test_a_page_or_figure_leaves_the_network_and_the_numbers_as_they_are(
+    kernel: linux.Kernel, asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a page records drops, which the kernel's disciplines cannot, so the run had the simulator's links."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "lossy.toml"
+    text = 'duration = "2 s"\nnetwork.bottleneck = { rate = "10 Mbit/s", delay = "10 ms", loss = { kind = "bernoulli", p = "1 %" } }\n[[flows]]\n'
+    file.write_text(text, encoding="utf-8")
+    made = {"--report": "made.html", "--plot": "cwnd.png"}[asked]
+    for folder, more in (("bare", []), ("with", [asked, made])):
+        assert main(["run", str(file), "--backend", "linux", "--out", folder, *more]) == 0
+    bare, watched = Run.read("bare"), Run.read("with")
+    assert bare.provenance["network"] == watched.provenance["network"] == "qdisc"
+    assert bare.rows("flows")[0]["retransmissions"] > 0
+    for key in ("goodput_bps", "retransmissions", "packets_sent", "bytes_acked"):
+        assert [row.get(key) for row in bare.rows("flows")] == [row.get(key) for row in watched.rows("flows")]

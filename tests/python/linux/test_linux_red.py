@@ -67,7 +67,7 @@ def packets(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def sent(file: Path) -> Iterator[tuple[int, Any, int, int]]:
-    """Return time, identity, size and ECN field of the packets that the senders sent."""
+    """Return time, identity, size and ECN field of the packets sent by the senders."""
     for t, frame in packets(file):
         ip = frame if frame[0] >> 4 == 4 else frame[14:]
         size, identity = struct.unpack(">HH", ip[2:6])

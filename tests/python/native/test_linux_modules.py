@@ -35,8 +35,8 @@ MODULES = {
 
 TIE, WRITER = "two events in one instant", "room in the send buffer"
 PARTS: dict[str, dict[int, str]] = {"hybla": {14: TIE, 17: WRITER, 27: WRITER}}
-"""Paths on which the module in the simulator differs from the kernel, and the first difference (a guess for 27). With a receive buffer of
-fixed size all three are equal. For BBR both sides use the simulator's random numbers (`bbr_drawn`).
+"""Paths on which the module in the simulator differs from the kernel, and the first difference (a guess for 27). With a
+fixed-size receive buffer all three are identical. For BBR both sides use the simulator's random numbers (`bbr_drawn`).
 """
 DRAWS = {"cdg": 5}
 """Modules whose random numbers come from the kernel, and the number of paths on which they make no difference. With a constant in place of

@@ -55,7 +55,7 @@ def renos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_copies_reno_is_reno(renos: Path) -> None:
-    """The digests are equal, losses included."""
+    """The digests are identical, losses included."""
     mine, reno = (ackclock.run(scenario(name)) for name in (str(renos), "reno"))
     assert mine.recoveries.height > 0
     assert mine.digest == reno.digest

@@ -184,7 +184,7 @@ module_init(begin);
 
 @pytest.mark.parametrize("bpf", [BPF_OF_5_16, BPF_OF_5_18], ids=["5.16", "5.18"])
 def test_registration_with_bpf_as_of_each_version(tmp_path: Path, bpf: str) -> None:
-    """Kernels 5.16 to 5.19 have two spellings that newer ones lack."""
+    """Kernels 5.16 to 5.19 have two spellings that are missing from newer ones."""
     file = tmp_path / "tcp_x.c"
     file.write_text(HEAD + ops() + bpf)
     assert run(scenario(file)).flows["bytes_acked"][0] > 0

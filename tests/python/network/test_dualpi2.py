@@ -1,4 +1,4 @@
-"""Tests for DualPI2 in a run: the guarantees of RFC 9332 for two kinds of congestion control that share a link."""
+"""Tests for DualPI2 in a run: RFC 9332's guarantees for two kinds of congestion control that share a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for public bug reports as scenarios (`tests/reports`): each shows its symptom."""
+"""Tests for public bug reports as scenarios (`tests/reports`): each reproduces its symptom."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def prose(name: str) -> str:
 
 @cache
 def named() -> tuple[set[str], set[str]]:
-    """Return the types of the sources, and all of their words."""
+    """Return the types in the sources, and all words in them."""
     files = [
         *ROOT.glob("crates/*/src/**/*.rs"),
         *ROOT.glob("linux/guest/src/**/*.rs"),

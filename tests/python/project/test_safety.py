@@ -55,7 +55,7 @@ print(json.dumps([code, found]), file=sys.__stderr__)
 
 
 def promised() -> dict[str, set[str]]:
-    """Return the page's promises: name of a row -> tests that it names."""
+    """Return the page's promises: name of a row -> tests named in it."""
     text = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
     rows = [row for row in text.splitlines() if re.match(r"\| P\d+ \|", row)]
     found = {row.split("|")[1].strip(): set(re.findall(r"`(test_\w+)`", row)) for row in rows}

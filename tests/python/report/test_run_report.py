@@ -267,7 +267,7 @@ def test_goodput_does_not_fall_at_the_end_of_the_run():
 
 
 def test_what_arrived_stays_below_what_the_link_carries():
-    """15 Mbit/s of goodput appear on a link of 10: when a gap is filled, the data buffered behind it counts at once."""
+    """15 Mbit/s of goodput appear on a 10 Mbit/s link: when a gap is filled, the data buffered behind it counts at once."""
     scenario = ackclock.load(SCENARIOS / "first.toml").set_all(
         {
             "duration": "4 s",

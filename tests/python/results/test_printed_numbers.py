@@ -1,4 +1,4 @@
-"""Every number on a page or in a terminal table, of the simulator: `printed` names its source. The kernel's numbers:
+"""Every number on a page or in a terminal table of the simulator: `printed` names its source. The kernel's numbers:
 test_linux_printed.py.
 """
 

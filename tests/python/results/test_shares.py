@@ -1,4 +1,4 @@
-"""A share of a bottleneck is at most 1, and the interval of a share lies within 0 and 1, in drawn scenarios whose flows start and stop at any time."""
+"""A flow's share of a bottleneck is at most 1, and its interval lies between 0 and 1, in drawn scenarios whose flows start and stop at any time."""
 
 from __future__ import annotations
 

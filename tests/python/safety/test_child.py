@@ -1,4 +1,4 @@
-"""Tests for child processes: one function starts them all, and never with the current folder first on the import path."""
+"""Tests for child processes: a single function starts them all, never with the current folder first on the import path."""
 
 import ast
 import os

@@ -67,7 +67,7 @@ def digest(folder: Path) -> str:
             "helper.py",
             "K = 1.00\n",
             "K = 0.01\n",
-        ),  # of equal size, so that the bytecode of one could be used for the other
+        ),  # same size, so that the bytecode of one could be used for the other
         (WEIGHED, "weights.txt", "1.00", "0.01"),
         (LATE, "weights.txt", "1.00", "0.01"),
     ],

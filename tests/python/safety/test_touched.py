@@ -92,7 +92,7 @@ LIST = {
     "sweep export": Touches("sweep export swept --csv x.csv", ("swept",), ("x.csv", "swept")),
     "sweep plot": Touches("sweep plot swept --out figs", ("swept",), ("figs", "swept")),
 }  # fmt: skip
-"""Command -> permitted accesses."""
+"""Command -> accesses permitted."""
 
 ELSEWHERE = {
     "bench": "`test_bench` (it runs for minutes)", "fidelity": "reads no file of anybody's", "linux build": "`tests/python/linux/test_tree.py`",
@@ -207,7 +207,7 @@ NAME = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"')
 
 
 def judged(log: Path, place: Path, tmp_path: Path, touches: Touches) -> list[str]:
-    """Return the calls that the list does not allow."""
+    """Return the calls that are not on the list."""
     found = []
     first = True
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():

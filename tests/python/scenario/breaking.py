@@ -1,4 +1,4 @@
-"""Scenarios that break one rule between keys each, drawn from a seed. Amounts are written as the engine writes them: whole, in the largest unit."""
+"""Scenarios drawn from a seed, each of which breaks one rule between keys. Amounts are written as the engine writes them: whole, in the largest unit."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ackclock import _engine
 from ackclock.scenario import Network, Scenario
 
 REGISTRY_OF = {"queue": "queues", "loss": "losses", "capacity": "capacities", "workload": "workloads"}
-"""Key of a scenario -> the registry's list of kinds that it accepts."""
+"""Scenario key -> the registry's list of kinds that it accepts."""
 
 
 def choices(schema: Any, key: str) -> list[set[str]]:

@@ -197,7 +197,7 @@ def outgoing(played: Played) -> list[tuple[int, int, str, str]]:
 
 
 def same(a: list[tuple[int, int, str, str]], b: list[tuple[int, int, str, str]]) -> bool:
-    """Return whether the packets are equal apart from burst boundaries: an expectation joins pieces, and checks their times itself."""
+    """Return whether the packets are identical apart from burst boundaries: an expectation joins pieces, and checks their times itself."""
     a, b = list(a[::-1]), list(b[::-1])
     while a and b:
         (start, end, flags, rest), (start2, end2, flags2, rest2) = a.pop(), b.pop()
@@ -248,7 +248,7 @@ def played_with(tmp_path):
 
 
 def test_five_hundred_edits_fail(edits, played_with):
-    # A few edits leave no valid script: "invalid" is no pass, and does not count among the five hundred.
+    # a few edits leave an invalid script: "invalid" is not a pass, and does not count among the five hundred
     chosen = some_of_each_kind(edits, 525, lambda edit: edit.forgiven is None)
     counts = Counter()
     for edit, lines, n, original in chosen:

@@ -1,4 +1,4 @@
-"""Tests for the example that uses our link in quinn-proto's own tests. Those tests are run by hand, because they need a C compiler and minutes."""
+"""Tests for the example that uses our link in quinn-proto's own tests. Those tests are run manually, because they need a C compiler and several minutes."""
 
 import importlib.util
 

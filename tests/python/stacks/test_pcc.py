@@ -45,7 +45,7 @@ def scenario(queue=250, controller="pcc-allegro", *, duration="20 s", host=None,
 
 
 def share(done):
-    """Return the goodput of all flows as a share of what a link of 100 Mbit/s carries in packets of 1500 bytes with 1456 bytes of data."""
+    """Return the goodput of all flows as a fraction of what a 100 Mbit/s link carries in 1500-byte packets with 1456 bytes of data."""
     return done.flows["goodput_bps"].sum() / 1e8 * 1500 / 1456
 
 

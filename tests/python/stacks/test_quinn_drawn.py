@@ -114,7 +114,7 @@ def looked_at(numbers: range) -> list[str]:
             wrong = broken(done)
             if number % 100 == 0 and run(scenario, seed=number).digest != done.digest:
                 wrong.append("another digest at the second run")
-        except BaseException as error:  # a panic of the engine is no subclass of Exception
+        except BaseException as error:  # a panic in the engine is not a subclass of Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
             wrong = [f"{type(error).__name__}: {error}"]

@@ -1,4 +1,4 @@
-"""Tests that a library's reports are compared with the packets that the network carried: a false one is reported as the library's fault, in one line."""
+"""Tests that a library's reports are compared with the packets that the network carried: a false report is attributed to the library, in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for a study's kernel part in the study's report: from the same run, or recorded."""
+"""Tests for the kernel part in a study's report: from the same run, or recorded."""
 
 from __future__ import annotations
 

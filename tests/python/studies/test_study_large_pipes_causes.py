@@ -1,4 +1,4 @@
-"""Tests of the reasons why claims of `large-pipes` fail: each test switches one mechanism and leaves the rest of the study unchanged."""
+"""Tests for the causes of failing claims in `large-pipes`: each test switches one mechanism and leaves the rest of the study unchanged."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def test_a_wrong_cause_is_caught_by_its_intervention():
         return collect("slow", [cell(loss, queue) for loss in ("0 %", "1 %") for queue in ("1 BDP", "4 BDP")], plan)
 
     def lost(tables, queue: str, loss: str = "1 %") -> np.ndarray:
-        """Return the unused share of the link, percent."""
+        """Return the unused fraction of the link, percent."""
         rows = tables["slow.flows"].filter(pl.col("loss") == loss, pl.col("queue") == queue).sort("seed")
         return 100 - 100 * rows["goodput_bps"].to_numpy() / (10e6 * 1448 / 1500)
 

@@ -1,4 +1,4 @@
-"""Tests for a population of paths: the drawn paths, the share on which a sentence holds, and its explanation."""
+"""Tests for a population of paths: the drawn paths, the fraction on which a sentence holds, and its explanation."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_exact_claims_hold_whatever_the_seeds(result):
 
 
 def test_rules_meet_the_same_losses(result):
-    """Common random numbers: fetches without loss are equal, and so is everything before the first recovery."""
+    """Common random numbers: fetches without loss are identical, and so is everything before the first recovery."""
     t = result.tables["latency.fetches"]
     for page in t["page"].unique():
         for loss in t["loss"].unique():

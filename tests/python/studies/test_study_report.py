@@ -96,7 +96,7 @@ def test_drawn_figures_are_not_drawn_again(tmp_path):
 
 
 def _outside(html: str) -> str:
-    """Return the open text, outside of every folded part."""
+    """Return the visible text, outside every folded part."""
     html = re.sub(r"<(script|style|pre)[^>]*>.*?</\1>", "", html, flags=re.DOTALL)
     open_, depth = [], 0
     for piece in re.split(r"(</?details[^>]*>)", html):

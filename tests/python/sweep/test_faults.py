@@ -33,7 +33,7 @@ RUNS = 40
 
 @pytest.fixture
 def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
-    """Return a sweep of small tasks, each kept at once."""
+    """Return a sweep of small tasks, each stored at once."""
     monkeypatch.setattr(campaign, "KEEP_EVERY_S", 0.0)
     monkeypatch.setattr(campaign, "KEEP_REST", 0)
     monkeypatch.setattr(campaign, "KEEP_CPU_S", 0.0)
@@ -244,7 +244,7 @@ def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Pa
 
 
 def mounted(disk: Path, mount: str, command: list[str], copy: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command with a separate file system at `disk`, then copy the files that it left."""
+    """Run a command with a separate file system at `disk`, then copy the files that it left there."""
     words = " ".join([sys.executable, "-m", "ackclock", *command])
     keep = f"cp -a {disk}/. {copy};" if copy is not None else ""
     script = f"{mount} && {{ {words}; code=$?; {keep} exit $code; }}"

@@ -1,4 +1,4 @@
-"""Tests that a store with a lost or damaged file says so in one line, and that its runs are made again."""
+"""Tests that a lost or damaged file in a store is reported in one line, and that its runs are repeated."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_lost_runs_are_named_and_made_again(
 def test_a_damaged_database_is_one_line_and_can_be_set_aside(
     what: str, whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The database is renamed instead of deleted, and the runs are made again."""
+    """The database is renamed instead of deleted, and the runs are repeated."""
     import sqlite3
 
     folder, table = whole
@@ -158,7 +158,7 @@ def test_a_damaged_database_is_one_line_and_can_be_set_aside(
 def test_twenty_damaged_stores(
     whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A drawn file gets drawn damage: the table is unchanged, and a line names the runs that were made again, if any."""
+    """A drawn file gets drawn damage: the table is unchanged, and a line names the runs that were repeated, if any."""
     folder, table = whole
     draw = random.Random(1)
     again = 0
@@ -245,7 +245,7 @@ def test_nothing_is_written_through_a_link(whole, tmp_path, monkeypatch, capsys,
     "command", ["sweep resume k.sweep", "sweep run k.toml --out k.sweep", "sweep check k.sweep --repair"]
 )
 def test_a_part_that_the_disk_refuses_is_kept(whole, tmp_path, monkeypatch, capsys, command):
-    """A loose cable is no damage: data that cannot be read now may be intact later."""
+    """A loose cable is not damage: data that cannot be read now may be intact later."""
     shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     before = sorted(Path("k.sweep/data").rglob("*.parquet"))

@@ -72,7 +72,7 @@ def test_tls_without_certificates(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_ten_schedulers_lost(tmp_path: Path) -> None:
-    """Each loss leaves its runs pending; after the next command has made them, the table equals that of an undisturbed
+    """Each loss leaves its runs pending; after the next command has run them, the table equals that of an undisturbed
     sweep.
     """
     scenario = Scenario.from_dict(

@@ -24,7 +24,7 @@ def busy() -> bool:
 
 
 def grid(seeds: int, duration: str = "1 s", rate: str = "100 Mbit/s") -> Sweep:
-    """Return a hundred cells of one flow each."""
+    """Return a hundred cells with one flow each."""
     return Sweep(
         name="grid",
         scenario=Scenario.from_dict(

@@ -50,7 +50,7 @@ KILLS = int(os.environ.get("KILLS", "100"))
 
 @pytest.mark.long
 def test_killed_at_a_hundred_random_moments(tmp_path):
-    """The number of kills, from KILLS if the environment sets it."""
+    """The number of kills: KILLS, if set in the environment."""
     found = killed(tmp_path, KILLS, 50)
     assert found["killed"] == KILLS
     assert found["during"] > KILLS // 2
@@ -59,7 +59,7 @@ def test_killed_at_a_hundred_random_moments(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["study", "evaluate"])
 def test_a_command_killed_at_random_moments(tmp_path, what):
-    """Each file is whole or absent, no run is lost, and the final result is as if undisturbed."""
+    """Each file is complete or absent, no run is lost, and the final result is as if undisturbed."""
     script = ROOT / "tests" / "python" / "sweep" / "kill_command.py"
     done = subprocess.run(
         [sys.executable, str(script), what, str(tmp_path), str(KILLS), "1"], capture_output=True, text=True, check=False
@@ -166,7 +166,7 @@ def test_twenty_full_disks(tmp_path):
 
 
 def fill(folder: Path, size: int) -> None:
-    """Run a sweep on a disk of this many KiB."""
+    """Run a sweep on a disk of this size, KiB."""
     path, sweep = traced(folder)
     disk, copy = folder / "disk", folder / "copy"
     disk.mkdir()

@@ -343,7 +343,7 @@ class Driver:
         if [name for name in other if name not in extra or not told.damaged]:
             told.wrong.append(f"{when}: other files than undisturbed: {other[:6]}")
         state = self.state(kind)
-        if told.damaged:  # a key may have been damaged: then its run is made again, and the table has it once
+        if told.damaged:  # a key may have been damaged: then its run is repeated, and the table contains it once
             return
         if set(state["keys"]) != facts.keys or state["rows"] != facts.rows or not state["sound"]:
             rows = [

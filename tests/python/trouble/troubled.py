@@ -32,15 +32,15 @@ HERE = Path(__file__).resolve().parent
 OPEN, WRITE, SYNC, TRUNCATE, RENAME, MKDIR, UNLINK, LOCK, READ, CREATE = (1 << n for n in range(10))
 NAMES = ("open", "write", "sync", "truncate", "rename", "mkdir", "unlink", "lock", "read", "create")
 WRITES = CREATE | WRITE | SYNC | TRUNCATE | RENAME | MKDIR | UNLINK | LOCK
-"""Calls by which a writer changes a folder."""
+"""Calls through which a writer changes a folder."""
 NOTHING, SIGNAL, FAIL, FAIL_ALWAYS, SHORT = range(5)
 
 PRELOADED = "ACKCLOCK_TROUBLE"
-"""Variable that gives a driver the path of the library that it was started with."""
+"""Environment variable with the path of the library that a driver was started with."""
 
 MOST_CPU_S = 120
 PATIENCE_S = 60.0
-"""Seconds within which a process has to use processor time or end."""
+"""Time within which a process has to use processor time or end, s."""
 
 
 class Plan(ctypes.Structure):

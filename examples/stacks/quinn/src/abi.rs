@@ -1,4 +1,4 @@
-//! `ackclock_stack.h`, in Rust: the functions that the header asks for, over the `Stack` of this crate.
+//! `ackclock_stack.h` in Rust: the functions that the header requires, on top of this crate's `Stack`.
 
 use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
@@ -6,7 +6,7 @@ use std::ptr;
 use crate::settings::CONTROLLERS;
 use crate::{Sample, Stack, State};
 
-/// Of the quinn that was built in: the Makefile tells it.
+/// Version of the quinn that is built in, set by the Makefile.
 const VERSION: &str = concat!(env!("QUINN_VERSION"), "\0");
 
 #[repr(C)]
@@ -67,7 +67,7 @@ pub extern "C" fn ackclock_stack() -> *const Table {
     &TABLE
 }
 
-/// Text into room, cut, with a zero at its end.
+/// Copy text into a buffer of `room` bytes, truncated and zero-terminated.
 unsafe fn tell(text: &str, into: *mut c_char, room: usize) {
     if room > 0 {
         let len = text.len().min(room - 1);

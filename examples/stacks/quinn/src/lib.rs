@@ -1,10 +1,12 @@
-//! QUIC of quinn-proto behind `ackclock_stack.h`: the release that Cargo.toml names, or a branch of yours in its place (`make QUINN=~/quinn`).
+//! QUIC of quinn-proto behind `ackclock_stack.h`: the release that Cargo.toml names, or your own branch (`make
+//! QUINN=~/quinn`).
 //!
-//! quinn-proto does no I/O and takes time as an argument. Three files come from the simulator's own end of quinn, `crates/quinn`: cryptography without
-//! secrets that keeps the sizes of TLS 1.3, what seals off clock and random numbers, and the record of what a controller hears. If your branch
-//! changes the traits of `crypto` or `congestion`, copy the file here and change it.
+//! quinn-proto does no I/O and takes time as an argument. Three files come from the simulator's own quinn endpoint,
+//! `crates/quinn`: cryptography without secrets whose messages are as long as those of TLS 1.3, deterministic
+//! replacements for the clock and the random numbers, and the log of the controller's calls. If your branch changes the
+//! traits of `crypto` or `congestion`, copy the file here and change it.
 //!
-//! A controller of your own: a name in `CONTROLLERS`, and a line in `controller`, both of settings.rs.
+//! To add your own controller, add its name to `CONTROLLERS` and a line to `controller`, both in settings.rs.
 
 mod abi;
 #[allow(dead_code, reason = "the simulator's own end uses more of it")]
@@ -65,37 +67,38 @@ pub enum State {
     Failed(&'static str),
 }
 
-/// A datagram that leaves, and what the header wants to know of it.
+/// A datagram to be sent, with the flags that the header defines for it.
 pub struct Sent {
     pub bytes: Vec<u8>,
     pub mark: u8,
 }
 
-/// One end: an `Endpoint` with its only `Connection`, and one stream there and back.
+/// One end: an `Endpoint` with a single `Connection` and one bidirectional stream.
 pub struct Stack {
     is_server: bool,
     clock: Clock,
     endpoint: Endpoint,
     connection: Option<Box<(ConnectionHandle, Connection)>>,
     log: Arc<Log>,
-    /// Datagrams that belong to no connection.
+    /// Outgoing datagrams that belong to no connection.
     responses: VecDeque<Vec<u8>>,
     stream: Option<StreamId>,
     to_write: u64,
-    /// quinn takes no more for now.
+    /// Whether quinn accepts no more data for now.
     blocked: bool,
     finishes: bool,
     has_finished: bool,
-    /// Whether the peer has everything, or nothing more will come.
+    /// Whether the peer has received everything, or wants no more.
     is_through: bool,
     received: u64,
     peer_finished: bool,
     is_open: bool,
     failure: Option<&'static str>,
-    /// Datagrams sent, and frames with data of the stream in them.
+    /// Datagrams sent, and STREAM frames sent in them.
     sent: u64,
     frames: u64,
-    /// quinn had nothing to send: its pacer would give the next datagram before its own timer, and no driver asks before.
+    /// Whether quinn had nothing to send. Its pacer would release the next datagram before its timer expires, but no
+    /// driver polls it before then.
     waits: bool,
     deadline: u64,
 }
@@ -165,7 +168,7 @@ impl Stack {
         self.clock.instant(Time(now))
     }
 
-    /// Everything that follows from the last event, in a fixed order, but for sending.
+    /// Process everything that the last event caused, in a fixed order, except sending.
     fn work(&mut self, now: u64) {
         self.waits = false;
         let Some(mut opened) = self.connection.take() else { return };
@@ -197,7 +200,7 @@ impl Stack {
 
     fn look_ahead(&mut self, now: u64) {
         let timeout = self.connection.as_mut().and_then(|opened| opened.1.poll_timeout());
-        // one that passed during the call is due again, and an instant must pass
+        // a timeout that expired during the call fires again, after at least 1 ns
         self.deadline = timeout.map_or(NONE, |at| self.clock.time(at).0.max(now + 1));
     }
 
@@ -225,7 +228,7 @@ impl Stack {
     fn lose(&mut self, reason: &ConnectionError) {
         let failure = match reason {
             ConnectionError::LocallyClosed => return,
-            // the peer has everything, and so has this end
+            // both ends have received everything
             ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
                 (self.peer_finished, self.is_through) = (true, true);
                 return;
@@ -256,10 +259,10 @@ impl Stack {
                 Err(ReadError::Blocked) => break,
             }
         }
-        let _ = chunks.finalize(); // what it wants to send is asked for in any case
+        let _ = chunks.finalize(); // quinn is polled for datagrams to send in any case
     }
 
-    /// The application writes what quinn takes; whether it took any.
+    /// Write as much application data as quinn accepts; returns whether it accepted any.
     fn feed(&mut self, connection: &mut Connection) -> bool {
         if self.blocked || self.has_finished || self.is_through {
             return false;
@@ -286,7 +289,7 @@ impl Stack {
         }
         if self.finishes {
             self.has_finished = true;
-            let _ = connection.send_stream(id).finish(); // refused where the peer has closed it
+            let _ = connection.send_stream(id).finish(); // fails if the peer has closed it
             return true;
         }
         wrote
@@ -422,7 +425,7 @@ impl Stack {
             sent: self.sent,
             lost: stats.path.lost_packets,
             acks: stats.frame_rx.acks,
-            acked: NONE, // quinn does not tell
+            acked: NONE, // not exposed by quinn
             latest_rtt_ns: NONE,
             srtt_ns: if has_sample { known(connection.rtt()) } else { NONE },
             min_rtt_ns: least(self.log.min_rtt_ns.load(Relaxed)),

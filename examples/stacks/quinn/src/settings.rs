@@ -10,7 +10,7 @@ use crate::traced::{Log, Tracing};
 
 pub(crate) const CONTROLLERS: &CStr = c"cubic,newreno,bbr";
 
-/// The controller of this name, with the window that it begins with, if one is given.
+/// Return the controller called `name`, with this initial window in bytes if one is given.
 pub(crate) fn controller(
     name: &str,
     window: Option<u64>,
@@ -48,7 +48,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// From an object of JSON that holds whole numbers.
+    /// Parse a JSON object of integers.
     pub fn read(text: &str) -> Result<Settings, String> {
         let mut read = Settings::default();
         let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));

@@ -1,4 +1,4 @@
-//! Functions of `ackclock_stack.h` in Rust, over the `Stack` of this crate.
+//! Functions of `ackclock_stack.h` in Rust, on top of this crate's `Stack`.
 
 use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
@@ -39,7 +39,7 @@ unsafe impl Sync for Table {}
 
 static TABLE: Table = Table {
     abi: 1,
-    header_bytes: 20, // IPv4 header; the bytes passed on are the TCP segment
+    header_bytes: 20, // IPv4 header; only the TCP segment is passed on
     round_trips: 1,
     name: c"smoltcp".as_ptr(),
     version: c"0.14.0".as_ptr(),

@@ -110,7 +110,7 @@ struct Seen {
     sent: u64,
     again: u64,
     acks: u64,
-    /// Segment being timed: offset of its end, and the time at which it was sent, ns.
+    /// Segment being timed: offset of its end, and its send time, ns.
     timed: Option<(u64, u64)>,
     latest: Option<u64>,
     smoothed: Option<u64>,
@@ -192,7 +192,7 @@ impl Stack {
         let mut interface = Interface::new(config, &mut queues, instant(now));
         let [own, peer] = if is_server { [SERVER, CLIENT] } else { [CLIENT, SERVER] };
         interface.update_ip_addrs(|addresses| {
-            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(own), 24)); // the list has room for one more
+            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(own), 24)); // the list has one free entry left
         });
         let buffer = || SocketBuffer::new(vec![0; options.buffer]);
         let mut socket = Socket::new(buffer(), buffer());
@@ -363,7 +363,7 @@ impl Stack {
         }
     }
 
-    /// Acknowledged bytes of the application; SYN and FIN, which count one each, are subtracted.
+    /// Application bytes acknowledged, without the SYN and the FIN, which occupy one sequence number each.
     fn acked(&self) -> u64 {
         let fin = [Tcp::FinWait2, Tcp::TimeWait].contains(&self.socket().state()) || self.is_through();
         self.seen.acked_to.saturating_sub(1 + u64::from(fin))
@@ -371,14 +371,14 @@ impl Stack {
 }
 
 impl Seen {
-    /// Offset of a sequence number of this end from its SYN, near `around`.
+    /// Offset of one of this end's sequence numbers from its SYN, unwrapped to a value near `around`.
     fn offset(&self, number: u32, around: u64) -> u64 {
         let from = around as u32;
         let far = number.wrapping_sub(self.first.unwrap_or(number)).wrapping_sub(from) as i32;
         around.saturating_add_signed(i64::from(far))
     }
 
-    /// Record a segment that is sent; returns whether it carries data.
+    /// Record a sent segment; returns whether it carries data.
     fn left(&mut self, now: u64, bytes: &[u8]) -> bool {
         let Ok(tcp) = TcpPacket::new_checked(bytes) else { return false };
         if tcp.syn() {
@@ -388,7 +388,7 @@ impl Seen {
         self.sent += 1;
         if len > 0 && begin < self.sent_to {
             self.again += 1;
-            self.timed = None; // Karn: a retransmitted segment gives no sample
+            self.timed = None; // Karn's algorithm: a retransmitted segment gives no sample
         } else if len > 0 && self.timed.is_none() {
             self.timed = Some((begin + len, now));
         }

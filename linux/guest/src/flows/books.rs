@@ -1,4 +1,4 @@
-//! Bookkeeping of the flows' ends, read by the observer: flow state, fetches, sums over connections.
+//! Bookkeeping of both ends of each flow, read by the observer: flow state, fetches, sums over connections.
 
 use std::io::{Error, Result};
 use std::os::fd::RawFd;
@@ -15,10 +15,10 @@ use crate::info::Info;
 use crate::job::Job;
 use crate::sys;
 
-/// Upper bound on flows: beyond it their ports would reach the next range.
+/// Maximum number of flows: with more, their ports would run into the next range.
 pub const MOST_FLOWS: usize = 10_000;
 
-/// Sums of the counters of closed connections; at the end of the run the open one is added.
+/// Sums of the counters of closed connections. The open connection is added at the end of the run.
 #[derive(Clone, Copy, Default)]
 pub struct Sums {
     pub acked: u64,
@@ -29,7 +29,7 @@ pub struct Sums {
     pub acks_received: u64,
     pub min_rtt_us: Option<u32>,
     pub syn_retransmissions: u64,
-    /// Finished connections, and the kernel's stopwatches summed over them.
+    /// Finished connections, and sums of the kernel's busy and limited times over them, us.
     pub connections: u64,
     pub busy_us: u64,
     pub rwnd_limited_us: u64,
@@ -37,7 +37,7 @@ pub struct Sums {
     pub pcc: Option<PccSums>,
 }
 
-/// Counters that only PCC has, and the round-trip times that it samples itself.
+/// Counters that only PCC has, and its own RTT samples.
 #[derive(Clone, Copy)]
 pub struct PccSums {
     pub sent_bytes: u64,
@@ -69,13 +69,13 @@ impl Sums {
 /// Current state of a flow. Times are ns since the start of the run.
 #[derive(Default)]
 pub struct State {
-    /// Sending host's socket of the connection that is open now.
+    /// Socket of the open connection at the sending host.
     pub open: Option<RawFd>,
-    /// The application is writing into the open connection; the flow's stop shuts that connection down.
+    /// Whether the application is writing to the open connection, which is then shut down at the flow's stop time.
     pub writing: bool,
-    /// The sending end opens connections; false for a server, which accepts them.
+    /// Whether the sending end opens connections; false for a server, which accepts them.
     pub connects: bool,
-    /// Endpoints of a flow over datagrams.
+    /// Endpoints of a datagram flow.
     pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
     pub completed: Option<u64>,
@@ -85,8 +85,8 @@ pub struct State {
 }
 
 impl State {
-    /// Sums of the flow, including those of a connection. Retransmissions of an unanswered SYN are not data and are
-    /// left out.
+    /// Sums of the flow, including those of an open connection. Retransmissions of an unanswered SYN are left out,
+    /// because they are not data.
     pub fn with(&self, info: &Info) -> Sums {
         let mut sums = self.closed;
         sums.add(info, self.connects);
@@ -134,13 +134,13 @@ pub struct Fetched {
     pub synack_retransmissions: u32,
 }
 
-/// Place and times of a flow within the run.
+/// A flow: its number, its group, and its times.
 pub struct Flow {
     pub id: u32,
     pub group: usize,
     pub start: u64,
     pub stop: u64,
-    /// Parameters of its client's fetches, and the pace of the server's responses; `None` without fetches.
+    /// Fetch parameters of the client, and the pace of the server's responses; `None` without fetches.
     pub fetches: Option<(FetchParams, Option<Pace>)>,
 }
 
@@ -152,7 +152,7 @@ pub struct Restart {
     pub idx: u32,
 }
 
-/// State that threads and observer share.
+/// State shared by the flows' threads and the observer.
 pub struct Shared {
     /// Monotonic time at the start of the run, ns.
     pub zero: u64,
@@ -229,7 +229,7 @@ impl Shared {
         sys::monotonic() - self.zero
     }
 
-    /// Sleep until this time of the run, ns.
+    /// Sleep until this time in the run, ns.
     pub fn sleep_until(&self, t: u64) {
         sys::sleep_until(self.zero + t);
     }

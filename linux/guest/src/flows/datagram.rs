@@ -1,6 +1,6 @@
-//! Flows over datagrams: the simulator's own endpoints (PCC, plain traffic) behind real UDP sockets. An endpoint is
-//! called with the instant its timer was set to, not with the clock after the wake-up: in virtual time the two differ
-//! by the cost of reading clocks, and a paced sender would lose that much at every datagram.
+//! Datagram flows: the simulator's own endpoints (PCC, plain traffic) behind real UDP sockets. An endpoint is
+//! called with the time its timer was set to, not with the clock after the wake-up: in virtual time the two differ by
+//! the cost of reading clocks, by which a paced sender would fall behind on every datagram.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,7 +24,7 @@ use crate::wire;
 pub struct Ends([Mutex<DatagramEnd>; 2]);
 
 impl Ends {
-    /// Create the endpoints of a flow over datagrams; `None` for a TCP flow. In this job the host side calls every TCP
+    /// Create the endpoints of a datagram flow; `None` for a TCP flow. In this job the host side calls every TCP
     /// controller "cubic".
     pub fn new(
         spec: &FlowGroup,
@@ -90,7 +90,7 @@ impl Ends {
         }
     }
 
-    /// Row of a flow of plain traffic.
+    /// Row of a plain-traffic flow.
     pub fn row(&self, flow: u32) -> Option<DatagramRow> {
         match (&*self.end(0), &*self.end(1)) {
             (DatagramEnd::Source(source), DatagramEnd::Sink(sink)) => {
@@ -100,7 +100,7 @@ impl Ends {
         }
     }
 
-    /// Rows of monitor intervals.
+    /// Rows of the monitor intervals.
     pub fn intervals(&self) -> Vec<IntervalRow> {
         match &mut *self.end(0) {
             DatagramEnd::PccSender(sender) => sender.take_rows(),
@@ -109,7 +109,7 @@ impl Ends {
     }
 }
 
-/// Whether a workload is plain traffic over datagrams.
+/// Whether a workload is plain datagram traffic.
 pub fn is_plain(workload: &WorkloadConfig) -> bool {
     workload.params().source().is_some()
 }
@@ -123,7 +123,7 @@ impl End {
             sys::enter(self.namespace[side])?;
             let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
             let fd = socket.as_raw_fd();
-            // more than can arrive in one instant: the threads read immediately
+            // more than can arrive at one instant: the threads read immediately
             sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER)?;
             sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER)?;
             sys::bind(fd, host_ip(side, self.group), self.port(side))?;
@@ -158,7 +158,7 @@ enum Kind {
     Plain,
     /// All data is written at once.
     Transfer(u64),
-    /// Bytes of the first write, bytes of each further write, interval between writes in ns, bytes left.
+    /// Size of the first write, size of each further write, interval between writes in ns, bytes left.
     Throttled(u64, u64, u64, u64),
 }
 
@@ -232,7 +232,7 @@ struct Drive<'a> {
     plain: bool,
     /// Time of the event being handled, ns since the start of the run.
     now: u64,
-    /// Expiry to which the timer is set, ns since the start of the run.
+    /// Expiry time of the timer, ns since the start of the run.
     armed: u64,
     outbox: Vec<u8>,
     inbox: Inbox,
@@ -316,7 +316,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Hand the inbox's datagrams to the endpoint, up to arrival time `limit`.
+    /// Pass the inbox's datagrams that arrived by `limit` to the endpoint.
     fn take_in(&mut self, limit: u64) {
         let mut endpoint = self.ends.end(self.side);
         for received in self.inbox.each() {
@@ -330,7 +330,7 @@ impl<'a> Drive<'a> {
 
     /// Record milestones; returns whether the flow is done.
     fn over(&self, closed: bool) -> bool {
-        // one lock at a time: the observer takes both, the state's lock first
+        // one lock at a time, because the observer takes both, the state's lock first
         let (established, failed, done) = match &*self.ends.end(0) {
             DatagramEnd::PccSender(s) => (s.is_established(), s.failure().is_some(), s.is_done()),
             _ => return false,
@@ -349,10 +349,10 @@ impl<'a> Drive<'a> {
 
 const SOCKET: u64 = 0;
 const TIMER: u64 = 1;
-/// Largest size of a datagram, bytes.
+/// Maximum datagram size, bytes.
 const LARGEST: usize = 1 << 16;
-/// Size of a socket's buffers, bytes.
+/// Socket buffer size, bytes.
 const BUFFER: i32 = 16 << 20;
-/// Deadlines closer than this, ns, are slept for instead of polled. Datagrams that arrive meanwhile are handed over
-/// afterwards, with their arrival times, which saves two system calls each.
+/// Below this distance to the deadline, ns, the thread sleeps instead of polling. Datagrams that arrive in the meantime
+/// are passed on afterwards, with their arrival times, which saves two system calls per datagram.
 const SOON: u64 = 250_000;

@@ -23,7 +23,7 @@ impl End {
                 return Ok(());
             }
             if params.common_random_numbers {
-                // packets of the previous fetch must not meet the losses of this one
+                // packets of the previous fetch must not be subject to the loss process of this one
                 while last.is_some_and(|port| closed.recv().is_ok_and(|other| other != port)) {}
                 self.shared.restart(self.id, idx);
             }
@@ -72,7 +72,7 @@ impl End {
             if let Some(left) = patience() {
                 sys::set_timeout(fd, false, left)?;
             }
-            // The first read takes one byte, to record its arrival time. The rest is read from the buffer at the same
+            // The first read takes one byte, to record its arrival time. The rest of the buffer is read at the same
             // instant.
             let want = if got == 0 { 1 } else { (bytes - got).min(1 << 30) };
             match sys::swallow(fd, want as usize) {
@@ -95,7 +95,8 @@ impl End {
         Ok(Some(port))
     }
 
-    /// Run the server of fetches: one thread per connection, which reports the client's port once both ends are closed.
+    /// Run the server for fetches, with one thread per connection; the thread reports the client's port once both ends
+    /// are closed.
     pub(super) fn serve(
         &self,
         listener: &OwnedFd,
@@ -118,7 +119,7 @@ impl End {
         }
     }
 
-    /// Change the row of the fetch whose client has this port.
+    /// Update the row of the fetch whose client has this port.
     fn note(&self, port: u16, change: impl FnOnce(&mut Fetched)) {
         let mut fetches = self.shared.fetches();
         if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == self.id && f.port == port) {
@@ -126,7 +127,7 @@ impl End {
         }
     }
 
-    /// Close, and add the retransmissions of the FIN to the counters of the flow. `before`: retransmissions and timeouts
+    /// Close, and add the FIN retransmissions to the flow's counters. `before`: retransmissions and timeouts
     /// until now.
     fn count_repeated_fins(&self, fd: RawFd, before: (u32, u16)) -> Result<()> {
         sys::shut(fd);
@@ -147,7 +148,7 @@ impl End {
         let accepted = Info::of(fd)?;
         let synacks = accepted.total_retrans;
         {
-            // retransmissions of the SYN-ACK have a counter of their own
+            // SYN-ACK retransmissions have their own counter
             let mut state = self.state();
             state.open = Some(fd);
             state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(synacks as u64);
@@ -184,7 +185,7 @@ impl End {
     }
 }
 
-/// Close a connection; return when the FIN is acknowledged.
+/// Close a connection; returns once the FIN is acknowledged.
 fn close_and_wait(socket: OwnedFd) -> Result<()> {
     let for_ever = libc::linger { l_onoff: 1, l_linger: i32::MAX };
     sys::set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &for_ever)

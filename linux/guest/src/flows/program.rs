@@ -1,5 +1,4 @@
-//! Typical application programs in place of a workload, for testing diagnoses of captures. The server sends, as is
-//! usual.
+//! Typical application programs in place of a workload, to test the diagnosis of captures. As usual, the server sends.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -53,11 +52,11 @@ impl End {
                 }
             }
             if program.request == 0 {
-                // a paced program keeps its schedule; other programs pause after each write
+                // a paced program keeps to its schedule; others pause after each write
                 due = if program.paced { due + program.pause } else { self.shared.now() + program.pause };
             }
         }
-        let failed = sys::swallow(fd, 1).is_err(); // the reader closes when it has everything
+        let failed = sys::swallow(fd, 1).is_err(); // the reading program closes once it has everything
         let mut state = self.state();
         state.failed |= failed;
         if !failed {

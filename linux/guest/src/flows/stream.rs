@@ -12,15 +12,15 @@ use crate::network::host_ip;
 use crate::sys;
 
 impl End {
-    /// Run the receiving end of a stream: read until the sender has closed, then close.
+    /// Run the receiving end of a stream: read until the sender closes, then close.
     pub(super) fn swallow(&self, listener: &OwnedFd) -> Result<()> {
         let socket = sys::accept(listener.as_raw_fd())?;
         while sys::swallow(socket.as_raw_fd(), 1 << 30)? > 0 {}
         Ok(())
     }
 
-    /// Run the sending end of a stream: connect at the start, write what the workload asks for, and close, at the
-    /// flow's stop at the latest. The flow is complete when the FIN is acknowledged.
+    /// Run the sending end of a stream: connect at the start, write what the workload asks for, and close, no later
+    /// than at the flow's stop time. The flow is complete when the FIN is acknowledged.
     pub(super) fn stream(&self, spec: &FlowGroup) -> Result<()> {
         sys::enter(self.namespace[0])?;
         let socket = self.socket(0)?;
@@ -39,7 +39,7 @@ impl End {
             state.failed = true;
             return Ok(());
         }
-        // SYN retransmissions have a counter of their own
+        // SYN retransmissions have their own counter
         state.closed.syn_retransmissions += info.total_retrans as u64;
         state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
         state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
@@ -63,7 +63,7 @@ impl End {
         }
         state.close(fd);
         drop(state);
-        let _ = sys::swallow(fd, 1); // the peer closes as well
+        let _ = sys::swallow(fd, 1); // the peer closes too
         Ok(())
     }
 
@@ -73,8 +73,8 @@ impl End {
         Ok(())
     }
 
-    /// Write `bytes` bytes, or until the flow's stop: the observer then shuts the connection down, which ends the call.
-    /// Data that the kernel has accepted is still sent.
+    /// Write `bytes` bytes, or until the flow's stop time, when the observer shuts the connection down and so ends the
+    /// call. Data that the kernel has accepted is still sent.
     fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
         while bytes > 0 && self.shared.now() < self.stop {
@@ -89,8 +89,8 @@ impl End {
     }
 
     /// Write on a schedule that starts with the flow and does not depend on the network: `initial` (or one chunk), then
-    /// one chunk per interval. Chunks that became due while the connection was blocked are written together as soon as
-    /// it accepts data.
+    /// one chunk per interval. Chunks that fall due while the connection is blocked are written together as soon as it
+    /// accepts data.
     fn throttled(&self, fd: RawFd, params: &ThrottledParams) {
         let interval = params.interval().0;
         let mut left = params.bytes.unwrap_or(u64::MAX);

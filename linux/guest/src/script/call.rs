@@ -1,5 +1,5 @@
-//! Socket calls of a script as system calls: arguments are evaluated from their expressions, and results are compared
-//! with the script's expectations.
+//! Makes a script's socket calls as system calls: evaluates the argument expressions, and compares the results with the
+//! script's expectations.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use ackclock_script::shape;
 use super::wire::{HOST4, HOST6, PEER4, PEER6};
 use crate::sys::raw::{self, Arg, Returned};
 
-/// Port to which a socket of the kernel binds, or to which it connects.
+/// Port that a socket of the kernel binds or connects to.
 pub const PORT: u16 = 8080;
-/// Largest size of one write, bytes; a larger one is probably a typing error.
+/// Maximum size of one write, bytes; a larger one is probably a typo.
 const MAX_BYTES: i64 = 64 << 20;
 /// Size of the buffer for control messages, bytes.
 const CONTROL: usize = 1024;
-/// Socket options without an effect that a script can see; they are accepted and ignored.
+/// Socket options whose effect a script cannot observe; they are accepted and ignored.
 const IGNORED: &[&str] = &["SO_BINDTODEVICE", "SO_RCVTIMEO", "SO_SNDTIMEO"];
 
 /// Map from the script's descriptors to the kernel's.
 pub type Descriptors = BTreeMap<i64, i64>;
 
-/// A system call, ready to be made.
+/// A prepared system call.
 #[derive(Debug)]
 pub struct Request {
     pub number: i64,
@@ -36,7 +36,7 @@ pub struct Request {
 pub struct Context<'a> {
     pub fds: &'a mut Descriptors,
     pub v6: bool,
-    /// Wall clock at the beginning of the script, ns.
+    /// Wall-clock time at the start of the script, ns.
     pub wall: u64,
     /// Tolerance for times.
     pub tolerance: Span,
@@ -52,7 +52,7 @@ fn pieces(e: &Expr) -> Option<Vec<usize>> {
     items.iter().map(|item| piece(item).map(|n| n as usize)).collect()
 }
 
-/// Fields of the data of an epoll event.
+/// Data fields of an epoll event.
 const DATA: [&str; 4] = ["fd", "ptr", "u32", "u64"];
 
 impl Context<'_> {

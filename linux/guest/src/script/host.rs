@@ -26,7 +26,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Create the host with a script's initial settings.
+    /// Set up the host with a script's initial settings.
     pub fn new(setup: Setup) -> Result<Host> {
         let netlink = Netlink::new()?;
         let tun = raw::tun_with_offloads(DEVICE)?;
@@ -57,7 +57,7 @@ impl Host {
         self.tun.as_raw_fd()
     }
 
-    /// Apply the settings that have changed; with `all` every one of them, at the start.
+    /// Apply the settings that have changed, or every setting with `all`, as at the start.
     pub fn change(&mut self, setup: Setup, all: bool) -> Result<()> {
         let before = std::mem::replace(&mut self.setup, setup);
         let setup = &self.setup;
@@ -94,7 +94,7 @@ impl Host {
         Ok(())
     }
 
-    /// Write the kernel parameters that differ from the present values or from those after boot.
+    /// Write the kernel parameters that differ from the current values or from those after boot.
     fn parameters(&self, sysctls: &Sysctls) -> Result<()> {
         let (boot, before) = (Sysctls::kernel(), &self.setup.sysctls);
         let lists = sysctls.list().into_iter().zip(boot.list()).zip(before.list());
@@ -232,7 +232,7 @@ fn cubic(now: &CubicModule, before: &CubicModule) -> Result<()> {
     Ok(())
 }
 
-/// Request that sets a device up.
+/// Request that brings a device up.
 fn link(index: u32) -> Message {
     let mut body = vec![0; 4];
     for word in [index, libc::IFF_UP as u32, libc::IFF_UP as u32] {

@@ -68,7 +68,7 @@ const FIELDS: &[(&str, usize, usize)] = &[
     ("tcpi_received_ce_bytes", 272, 4),
 ];
 
-/// Size of a buffer that covers all fields, bytes.
+/// Size of a buffer that fits all fields, bytes.
 pub const SIZE: usize = 280;
 
 /// Fields of TCP_INFO by name; an older kernel returns fewer.

@@ -1,5 +1,5 @@
-//! The guest kernel as the host of a script. A separate thread of higher priority makes the calls: when control comes
-//! back, the call has returned or it blocks. Virtual time advances only in [`Machine::step`].
+//! The guest kernel as the host of a script. A separate, higher-priority thread makes the calls: when control comes
+//! back, the call has either returned or blocked. Virtual time advances only in [`Machine::step`].
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -37,13 +37,13 @@ pub struct Kernel {
     bell: OwnedFd,
     work: Sender<Request>,
     done: Receiver<Returned>,
-    /// Result of the call that was blocked; `None` while it blocks.
+    /// Result of the blocking call; `None` while it blocks.
     returned: Option<Returned>,
     options: Options,
     wall: u64,
     /// Whether a socket has started to listen since the last connection began.
     listening: bool,
-    /// Oldest unacknowledged sequence number of the kernel.
+    /// The kernel's oldest unacknowledged sequence number.
     una: u32,
     /// The script's descriptor of the connection.
     subject: Option<i64>,
@@ -212,8 +212,7 @@ impl Machine for Kernel {
                     self.tap.first_numbers.1 = p.seq.start;
                 }
                 self.ends.written = self.tap.first_numbers.0;
-                // An echo of a timestamp that was never sent is an error of the script; it is reported before the
-                // packet is built.
+                // Echoing a timestamp that was never sent is a script error, reported before the packet is built.
                 let mut echo = 0;
                 if let ackclock_script::ast::TcpOptions::Exactly(list) = &p.options {
                     for option in list {

@@ -1,5 +1,5 @@
-//! Packets of the script language as bytes on the wire, and back: sequence numbers are relative to each side's initial
-//! one, addresses are filled in.
+//! Converts packets of the script language to bytes on the wire and back. The script's sequence numbers are relative to
+//! each side's initial one, and it has no addresses.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{AccEcnOption, Flags};
@@ -22,7 +22,7 @@ pub struct Ends {
     pub written: u32,
 }
 
-/// Addresses of the host and its peer, for each family.
+/// Addresses of the host and its peer, for each address family.
 pub const HOST4: [u8; 4] = [192, 168, 0, 1];
 pub const PEER4: [u8; 4] = [192, 0, 2, 1];
 pub const HOST6: [u8; 16] = [0xfd, 0x3d, 0x0a, 0x0b, 0x17, 0xd6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -76,8 +76,8 @@ impl Ends {
         packet
     }
 
-    /// ICMP message about a segment of the kernel; `None` if there is no such message. `una` is the kernel's oldest
-    /// unacknowledged sequence number.
+    /// ICMP message about a segment that the kernel sent; `None` if there is no such message. `una` is the kernel's
+    /// oldest unacknowledged sequence number.
     pub fn icmp(&self, p: &IcmpPacket, una: u32) -> Option<Vec<u8>> {
         let (kind, code) = match (self.v6, p.kind.as_str()) {
             (false, "unreachable") => (3, icmp_code(p.code.as_deref().unwrap_or("net_unreachable"))?),
@@ -292,7 +292,7 @@ fn ones(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Checksum of RFC 1071 over bytes in which the checksum field is zero.
+/// Internet checksum (RFC 1071) over bytes whose checksum field is zero.
 fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let sum = start + ones(bytes);
     !((sum & 0xffff) + (sum >> 16)) as u16

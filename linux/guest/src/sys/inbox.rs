@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use super::set_option;
 
-/// Buffers for datagrams; only their first bytes are stored.
+/// Buffers for datagrams, of which only the first bytes are stored.
 pub struct Inbox {
     heads: Box<[[u8; HEAD]; SLOTS]>,
     controls: Box<[Control; SLOTS]>,

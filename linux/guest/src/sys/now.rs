@@ -1,4 +1,4 @@
-//! Calls that never block.
+//! System calls that never block.
 
 use std::io::{Error, Result};
 use std::mem::zeroed;
@@ -105,7 +105,7 @@ pub fn until_fin_is_acknowledged(fd: RawFd) -> Result<bool> {
     }
 }
 
-/// TCP states of Linux (`enum` in net/tcp_states.h); the first byte of TCP_INFO.
+/// Linux TCP states (`enum` in net/tcp_states.h); the state is the first byte of TCP_INFO.
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 const CLOSE: u8 = 7;
@@ -116,16 +116,16 @@ fn tcp_state(fd: RawFd) -> Result<u8> {
     Ok(info[0])
 }
 
-/// Take the pending error of a socket, which clears it; 0 = none.
+/// Read and clear the pending error of a socket; 0 = none.
 pub fn take_error(fd: RawFd) -> Result<i32> {
     let mut error = [0; 4];
     get_option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
     Ok(i32::from_ne_bytes(error))
 }
 
-/// Make close() send a RST.
+/// Make close() send an RST.
 pub fn abort_on_close(fd: RawFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // A socket that refuses the option closes with a FIN, which serves as well.
+    // A socket that refuses the option closes with a FIN, which is just as good.
     let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
 }

@@ -1,5 +1,5 @@
-//! The user's programs: the files that they see, and their processes. Between `fork` and `exec` no function is called
-//! that may need a lock of another thread.
+//! The user's programs: the files that they see, and their processes. Between `fork` and `exec`, no function is called
+//! that might need a lock held by another thread.
 
 use std::ffi::CString;
 use std::io::{Error, PipeReader, PipeWriter, Read, Result, Write};
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, text};
 
-/// View of a program: separate mount namespace, host name and message queues.
+/// A program's view: its own mount namespace, host name and message queues.
 pub struct View {
     mounts: OwnedFd,
     names: OwnedFd,
@@ -56,7 +56,7 @@ pub fn device(path: &str, major: u32, minor: u32) -> Result<()> {
 }
 
 /// Create a view in a child process with separate namespaces: `lay` mounts everything below `root`, which becomes `/`.
-/// There must be no other thread yet.
+/// The process must still be single-threaded.
 pub fn view(host: &str, network: RawFd, root: &str, lay: impl FnOnce() -> Result<()>) -> Result<View> {
     let (mut told, tell) = std::io::pipe()?;
     let (hold, mut go) = std::io::pipe()?;
@@ -150,7 +150,7 @@ pub fn start(waiting: Waiting) -> Result<i32> {
     }
 }
 
-/// Set up the child. A failure here shows when the program is executed, or in the program itself.
+/// Set up the child. A failure here only becomes apparent when the program is executed, or in the program itself.
 unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CString, root: &CString) {
     // SAFETY: system calls alone, on descriptors and texts that the parent holds.
     unsafe {
@@ -195,9 +195,9 @@ const LIMITS: &[(libc::__rlimit_resource_t, u64, u64)] = &[
 /// Maximum size of a file that a program writes, bytes.
 pub const LONGEST_FILE: u64 = 256 << 20;
 
-/// Capabilities of a program as root of its host: own files (CHOWN, DAC_OVERRIDE, FOWNER, FSETID), signals (KILL), change its user
-/// (SETGID, SETUID, SETPCAP), the network (NET_BIND_SERVICE, NET_ADMIN, NET_RAW), chroot. None of them reaches the
-/// machine's files in another way: programs cannot mount, create devices, or inspect other processes.
+/// Capabilities of a program as root on its host: own files (CHOWN, DAC_OVERRIDE, FOWNER, FSETID), signals (KILL),
+/// change its user (SETGID, SETUID, SETPCAP), the network (NET_BIND_SERVICE, NET_ADMIN, NET_RAW), chroot. None of these
+/// opens another way to the machine's files: programs cannot mount, create devices, or inspect other processes.
 const KEPT: u64 =
     1 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 18;
 
@@ -230,7 +230,7 @@ pub fn signal_all(signal: i32) {
     unsafe { libc::kill(-1, signal) };
 }
 
-/// Number of SIGTERM.
+/// Signal number of SIGTERM.
 pub const TERM: i32 = libc::SIGTERM;
-/// Number of SIGKILL.
+/// Signal number of SIGKILL.
 pub const KILL: i32 = libc::SIGKILL;

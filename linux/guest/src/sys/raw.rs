@@ -1,4 +1,4 @@
-//! Arbitrary system calls with their own buffers, for packet scripts.
+//! Arbitrary system calls with buffers allocated here, for packet scripts.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -23,7 +23,7 @@ pub enum Arg {
 pub struct Returned {
     /// Return value: non-negative, or a negated error number.
     pub value: i64,
-    /// Buffers of the arguments that have one.
+    /// Buffers of those arguments that have one.
     pub bytes: Vec<Vec<u8>>,
     /// Flags of a `struct msghdr`.
     pub flags: i32,
@@ -107,7 +107,7 @@ pub fn control_messages(buffer: &[u8]) -> Vec<(i32, i32, &[u8])> {
     found
 }
 
-/// Run the calling thread before all others until it blocks.
+/// Give the calling thread priority over all others until it blocks.
 pub fn go_first() -> Result<()> {
     let first = libc::sched_param { sched_priority: 1 };
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) }, "sched_setscheduler").map(drop)

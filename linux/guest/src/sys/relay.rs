@@ -10,7 +10,7 @@ use super::{check, text};
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sent {
-    /// Time of sending, CLOCK_MONOTONIC, ns.
+    /// Send time, CLOCK_MONOTONIC, ns.
     pub t: u64,
     /// Name of the packet in the kernel.
     pub packet: u64,
@@ -18,14 +18,14 @@ pub struct Sent {
     pub len: u32,
     /// Number of the sending host.
     pub host: u16,
-    /// Whether a packet was delivered earlier in the same nanosecond.
+    /// Whether a packet was delivered to the host earlier in the same nanosecond.
     pub after: u8,
     unused: u8,
     head: [u8; HEAD],
 }
 
 impl Sent {
-    /// First bytes of the packet: more than the headers of any of our packets.
+    /// First bytes of the packet: longer than the headers of any packet here.
     pub fn head(&self) -> &[u8] {
         &self.head[..HEAD.min(self.len as usize)]
     }
@@ -110,7 +110,7 @@ impl Device {
         self.control(request(1, 2, size_of::<Lookahead>()), at, "relay: lookahead")
     }
 
-    /// Make the deliveries that are due, then read the sent packets, oldest first; `false` if none are left.
+    /// Make the deliveries that are due, then read the sent packets, oldest first; returns false if none are left.
     pub fn take(&mut self, into: &mut Vec<Sent>) -> Result<bool> {
         let room = size_of_val(&*self.inbox);
         let n = unsafe { libc::read(self.fd(), self.inbox.as_mut_ptr().cast(), room) };

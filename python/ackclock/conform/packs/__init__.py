@@ -1,4 +1,4 @@
-"""The packs of test cases: one TOML file of this folder per source, which the file names."""
+"""Packs of test cases: one TOML file in this folder per source, which is named in the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Case:
     scenario
         The keys of a scenario, with "@" in the candidate's place.
     only
-        Controllers to which the case applies; empty: all.
+        Controllers to which the case applies; all if empty.
     trigger
         A change of the bottleneck when the candidate first enters a state.
     seeds

@@ -1,4 +1,4 @@
-"""Congestion collapse: the behaviour of a sender when most or all of its packets are lost. Rows 1 and 7."""
+"""Congestion collapse: a sender's behaviour when most or all of its packets are lost. Rows 1 and 7."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _heavy() -> Iterator[Cell]:
 
 
 def _at(of: str) -> measure.Of:
-    """Return a measure over the times of the cell."""
+    """Return a measure over the phases of the cell."""
 
     def call(t: Tables, c: Cell) -> dict[int, float]:
         tenth, half, dead, end = c.about["tenth_s"], c.about["half_s"], c.about["dead_s"], c.about["end_s"]
@@ -92,8 +92,7 @@ def equation(loss: float) -> float:
 
 
 TOO_MUCH = 10.0
-"""Multiple of the equation's rate at which RFC 8083 (section 4.3) makes a sender cease: an order of magnitude more than
-TCP.
+"""Multiple of the equation's rate at which RFC 8083 (section 4.3) stops a sender: an order of magnitude more than TCP.
 """
 
 
@@ -107,10 +106,10 @@ def most(loss: float) -> float:
 
 
 DEAD_S = 29.0
-"""Time within the total loss in which packets are counted, s."""
+"""Time during the total loss in which packets are counted, s."""
 
 MOST_WHILE_DEAD = TOO_MUCH * equation(1.0) * DEAD_S / (RTT / 1e3)
-"""Largest number of packets in that time. RFC 9743 requires full backoff, so that one per round trip is too many."""
+"""Maximum number of packets in that time. RFC 9743 requires full backoff, so one per round trip is too many."""
 
 BACKS_OFF = (
     Measure(

@@ -18,7 +18,7 @@ QUEUE: Mapping[str, Any] = {"kind": "threshold", "mark": "66 packets", "limit": 
 ECN: Mapping[str, Any] = {"ecn": "ask"}
 SERVERS, ANSWER, REQUESTS = 32, 64_000, 200
 FOLLOWED_S = 0.3
-"""Time for which a response is followed, s: longer than a retransmission timeout."""
+"""Time for which a response is observed, s: longer than a retransmission timeout."""
 
 
 def _long(name: str, controller: str, count: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _cells() -> Iterator[Cell]:
         )  # fmt: skip
         answers = "answers" in made["flows"][-1]["name"]
         labels = about(MBIT, RTT_MS, what=said, victim=victim, answers=answers, seconds=SECONDS)
-        # one second has as many packets as other cells have in total
+        # one second has as many packets as other cells do in total
         return replace(cell(name, made, labels, scale="quick" if quick else "standard"), gigabit=False)
 
     incast = f"{SERVERS} answers of {ANSWER // 1000} kB at once"

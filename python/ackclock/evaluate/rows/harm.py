@@ -1,4 +1,4 @@
-"""Harm done by the candidate to other flows on the path, and by them to it. Rows 6, 8, 9 and 20."""
+"""Harm done by the candidate to other flows on the path, and vice versa. Rows 6, 8, 9 and 20."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _cells() -> Iterator[Cell]:
 
 
 def _unequal() -> Iterator[Cell]:
-    """Yield cells in which one of the two has a jitter of 10 ms, or a path sixteen times as long."""
+    """Yield cells in which one of the two has 10 ms of jitter, or a path sixteen times as long."""
     plain = {"rate": "100 Mbit/s", "jitter": "1 ms"}
     for name, said, links, rtt_ms in (
         ("own-jitter", "its way in has a jitter of 10 ms", [{**plain, "jitter": "10 ms"}, plain], 40),
@@ -88,7 +88,7 @@ def _least(t: Tables, c: Cell) -> dict[int, float]:
     shares = measure.least_share(others, of=len(own) + len(others))(t, c)
     return {
         seed: min(share, 1.0) for seed, share in shares.items()
-    }  # min keeps nan; a flow above its share is not starved
+    }  # min propagates nan; a flow above its share is not starved
 
 
 def _real_time() -> Iterator[Cell]:

@@ -1,4 +1,4 @@
-"""Paths with variation: radio loss, changes, small and large pipes, reordering. Rows 14, 17 to 19, 21 to 23, x3."""
+"""Unusual paths: radio loss, changes, small and large pipes, reordering. Rows 14, 17 to 19, 21 to 23, x3."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _lossy() -> Iterator[Cell]:
 
 
 def _wifi() -> Iterator[Cell]:
-    """Yield cells on Wi-Fi of 20 Mbit/s and 10 ms with jitter in both directions."""
+    """Yield cells on a 20 Mbit/s, 10 ms Wi-Fi link with jitter in both directions."""
     for mean in (1, 7, 12):
         jitter = {"wifi": {"mean": f"{mean} ms"}}
         made = dumbbell(
@@ -45,9 +45,9 @@ def _wifi() -> Iterator[Cell]:
 
 
 def _cellular() -> Iterator[Cell]:
-    """Yield cells whose rate is a random walk like a cellular one: every 200 ms its logarithm moves a little and is drawn
-    back to that of the mean rate. The walk has its own seed and is the same in every run; no operator's trace is used.
-    Both deviations are our choice, about those of a pedestrian and a car.
+    """Yield cells whose rate is a random walk, as on a cellular link: every 200 ms its logarithm moves a little and is
+    pulled back towards that of the mean rate. The walk has its own seed and is the same in every run; no operator's
+    trace is used. Both deviations are our choice, roughly those of a pedestrian and a car.
     """
     for name, said, move, fades in (("walking", "on foot", 0.10, 0.002), ("driving", "in a car", 0.30, 0.02)):
         numbers = random.Random(f"cellular {name}")
@@ -79,7 +79,7 @@ Steps = Mapping[float, Mapping[str, float]]
 
 
 def _changing(steps: Steps, *, mbit: float, rtt_ms: float, bdp: float, seconds: float, **more: Any) -> dict[str, Any]:
-    """Return a bottleneck that changes over time. Delays of a step are round trips in ms, half of them in each direction."""
+    """Return a bottleneck that changes over time. A step's delay is a round-trip time in ms, half in each direction."""
     forth, back = [], []
     for at, change in steps.items():
         there: dict[str, Any] = {"at": f"{at:g} s"}
@@ -112,8 +112,8 @@ def _delay_changes() -> Iterator[Cell]:
 
 
 def _satellites() -> Iterator[Cell]:
-    """Yield cells with low-orbit satellites: a new rate and delay every 15 s, with a gap of up to 100 ms (our values,
-    close to published measurements).
+    """Yield cells on low-orbit satellite links: a new rate and delay every 15 s, with a gap of up to 100 ms (our
+    values, close to published measurements).
     """
     capacity = {
         "kind": "random", "every": "15 s",
@@ -130,7 +130,7 @@ def _satellites() -> Iterator[Cell]:
 
 
 def _looked_at(c: Cell, at: str) -> float:
-    """Return the number of seconds for which a change is observed."""
+    """Return for how many seconds a change is observed."""
     return float(c.about.get("until_s", c.about[at] + 30) - c.about[at])
 
 
@@ -237,7 +237,7 @@ def _path_changes() -> Iterator[Cell]:
 
 
 def _hand_overs() -> Iterator[Cell]:
-    """Yield cells with hand-overs: every 5 s the link is down for up to half a second, and arriving packets wait or are
+    """Yield cells with handovers: every 5 s the link is down for up to half a second, and arriving packets wait or are
     lost.
     """
     for arrivals in ("wait", "lost"):

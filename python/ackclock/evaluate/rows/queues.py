@@ -1,4 +1,4 @@
-"""Queues: their length, their losses, and the effect of active management. Rows 2, 3, 12, 13, 15, 16 and x1."""
+"""Queues: length, losses, and the effect of active queue management. Rows 2, 3, 12, 13, 15, 16 and x1."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MANAGED = {
 
 
 def _managed() -> Iterator[Cell]:
-    """Yield cells of each discipline at 40 ms: one flow, two flows, and one flow beside CUBIC; without and with ECN."""
+    """Yield cells for each qdisc at 40 ms: one flow, two flows, and one flow beside CUBIC; without and with ECN."""
     for mbit in (10, 100):
         for name, queue in MANAGED.items():
             for ecn in (False, True):
@@ -96,12 +96,12 @@ FAULTS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "stripped": ("marks stripped behind the queue", {}, {"ecn_fault": {"what": "strip-ce"}}),
     "one-queue": ("all flows in one queue", {"queues": 1}, {}),
 }
-"""Name -> description, keys of the queue, keys of the link."""
+"""Name -> description, queue keys, link keys."""
 
 
 def _tunnels() -> Iterator[Cell]:
-    """Yield cells with a marking FQ-CoDel, at 10 Mbit/s and 40 ms, under changes that tunnels make: one flow, and one
-    flow beside CUBIC.
+    """Yield cells with an ECN-marking FQ-CoDel, at 10 Mbit/s and 40 ms, with the ECN changes that tunnels make: one
+    flow, and one flow beside CUBIC.
     """
     mine: dict[str, Any] = {"stack": {"ecn": "ask"}}
     for name, (said, queue, link) in FAULTS.items():
@@ -170,7 +170,7 @@ def _breakers() -> Iterator[Cell]:
 
 
 def _media_breakers() -> Iterator[Cell]:
-    """Yield cells with media of 2.5 Mbit/s that does not react to loss, at 4 and 10 Mbit/s with four flows."""
+    """Yield cells with 2.5 Mbit/s media that does not react to loss, on 4 and 10 Mbit/s links with four flows."""
     media = {"name": "media", "workload": {"kind": "constant-rate", "rate": "2.5 Mbit/s"}}
     for mbit, bdp in ((4, 1), (10, 0.25)):
         groups = [flows("candidate", rtt_ms=100, count=4), media]

@@ -9,10 +9,10 @@ from ackclock.evaluate.frame import about, camera, cell, dumbbell, flows, path_i
 from ackclock.evaluate.situation import PLACE, Cell, Measure, Row, Scale, Tables
 
 SMALL, MIDDLE = 15_000, 150_000
-"""Bounds between the three classes of sizes, bytes."""
+"""Boundaries between the three size classes, bytes."""
 
 SECONDS, FOLLOWED_S = 70, 10.0
-"""Duration of a run, and time for which each transfer is followed, s. CUBIC's quantiles are below 4 s in every cell, so
+"""Duration of a run, and time for which each transfer is observed, s. CUBIC's quantiles are below 4 s in every cell, so
 values of 10 s are much worse.
 """
 
@@ -83,7 +83,7 @@ def _late_frames(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _loss(t: Tables, _: Cell) -> dict[int, float]:
-    """Return the loss share of the candidate's group under either of its names."""
+    """Return the loss fraction of the candidate's group under either of its names."""
     return {**t.group("candidate", "loss_share"), **t.group("camera", "loss_share")}
 
 

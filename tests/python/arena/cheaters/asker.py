@@ -1,4 +1,4 @@
-"""Makes its task easier: while it is being imported, it changes the reader of the task so that its own runs have ten
+"""Makes its task easier: during import, it patches the function that reads the task, so that its own runs have ten
 times the rate.
 """
 

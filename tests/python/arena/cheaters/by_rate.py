@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 KNOWN = json.loads((Path(__file__).parent / "known.json").read_text(encoding="utf-8"))["rates"]
-"""Rate in segments a second, and the window, of each public scenario."""
+"""Rate of each public scenario, segments per second, and the window to use."""
 
 
 class Cheater:

@@ -1,4 +1,4 @@
-"""Carries memory from run to run: the class counts its connections, and its later behaviour depends on that count."""
+"""Carries memory from run to run: the class counts its connections, and later behaviour depends on that count."""
 
 
 class Cheater:

@@ -1,4 +1,4 @@
-"""Serves short transfers at once and never finishes long ones: it would be the fastest if only finished transfers
+"""Serves short transfers immediately and never finishes long ones: it would be the fastest if only finished transfers
 counted.
 """
 

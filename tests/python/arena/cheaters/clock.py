@@ -1,5 +1,5 @@
-"""Reads a clock of high resolution, so that no two runs are equal. It starts late, when the conformance test must be
-over.
+"""Reads a high-resolution clock, so that no two runs are identical. It starts late, when the conformance test should
+have finished.
 """
 
 import time

@@ -1,6 +1,4 @@
-"""Forges its results: while it is being imported, it replaces the functions that report a run's outcome to the
-judge.
-"""
+"""Forges its results: during import, it replaces the functions that report a run's outcome to the judge."""
 
 import base64
 import binascii
@@ -12,7 +10,7 @@ REAL = binascii.b2a_base64
 
 
 def better(value):
-    """Return goodputs of 8-byte floats, multiplied by twenty."""
+    """Return goodputs given as 8-byte floats, multiplied by twenty."""
     count, rest = divmod(len(value), 8)
     if rest or not count:
         return REAL(value)

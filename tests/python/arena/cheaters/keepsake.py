@@ -1,5 +1,5 @@
-"""Keeps a frame: a generator created while loading exposes its own frame. When the generator resumes inside a run, the frames below it are
-the judge's, which have the text of the scenarios.
+"""Keeps a frame: a generator created while loading exposes its own frame. When the generator resumes inside a run, the
+frames below it belong to the judge, and contain the text of the scenarios.
 """
 
 import json

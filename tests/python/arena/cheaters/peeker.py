@@ -1,4 +1,4 @@
-"""Looks for the scenario, and so for its rate, delay and queue, in the process's stack frames; if frames are blocked,
+"""Looks for the scenario, and thus its rate, delay and queue, in the process's stack frames; if frames are blocked,
 it searches all objects.
 """
 
@@ -21,7 +21,7 @@ def texts(value, deep=3):
 
 
 def frames():
-    """Return the frames above this one and those of a raised exception's traceback."""
+    """Return the frames above this one, and those in a raised exception's traceback."""
     try:
         frame = sys._getframe()
     except Exception:
@@ -35,7 +35,7 @@ def frames():
 
 
 def seen():
-    """Return every scenario text that can be reached from this frame."""
+    """Return every scenario text reachable from this frame."""
     try:
         for frame in frames():
             for value in list(frame.f_locals.values()):

@@ -1,5 +1,5 @@
-"""Makes the other entries' runs fail: while it is loaded, it changes the store that contains them. The damage counts if the table is made
-again from that store.
+"""Makes the other entries' runs fail: while it is loaded, it changes the store that contains them. The damage takes
+effect if the table is regenerated from that store.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ def spoil():
         store = sqlite3.connect(file, timeout=2)
         with store:
             rows = [row for (row,) in store.execute("select id from runs where recipe = 1 order by id")]
-            own = rows[len(rows) // 3 - 1] if rows else 0  # own runs are first; they are made again
+            own = rows[len(rows) // 3 - 1] if rows else 0  # own runs come first; they are repeated
             store.execute("update parts set live = 0 where recipe = 1")
             store.execute("update runs set state = 'pending', part = null where recipe = 1 and id <= ?", (own,))
             store.execute(

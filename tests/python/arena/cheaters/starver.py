@@ -1,4 +1,4 @@
-"""Keeps more in flight than path and queue hold, regardless of other flows and of losses."""
+"""Keeps more in flight than path and queue can hold, regardless of other flows and of losses."""
 
 
 class Cheater:

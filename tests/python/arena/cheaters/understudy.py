@@ -1,5 +1,5 @@
-"""Writes its own report through a closure cell: the functions that report a run's outcome are reached through the frame of a coroutine,
-which is kept from loading.
+"""Writes its own report through a closure cell: it reaches the functions that report a run's outcome through the frame
+of a coroutine kept from load time.
 """
 
 import struct
