@@ -193,6 +193,17 @@ class OwnClass:
         return made
 
 
+def class_meant(name: str) -> str:
+    """Return the part of a message on a file of Python without its class; empty for any other name.
+
+    Examples
+    --------
+    >>> class_meant("ten.py"), class_meant("tne")
+    ('; did you mean "ten.py:CLASS"?', '')
+    """
+    return f'; did you mean "{name}:CLASS"?' if re.fullmatch(r"[\w./=-]+\.py", name) else ""
+
+
 def named(text: object) -> bool:
     """Return whether a controller's name is that of a file: `FILE.py:CLASS`, `FILE.c` or `FILE.rs`."""
     return isinstance(text, str) and _NAMED.fullmatch(text) is not None

@@ -264,8 +264,8 @@ def flow_columns(truth: Truth):
 def link_columns(_: Truth):
     return {
         "arrived": "arrivals", "delivered": "delivered", "dropped: loss": "dropped_loss", "dropped: queue": "dropped_queue",
-        "marked": "marked", "mean queue": "mean_packets", "largest queue": "max_packets", "mean wait": "mean_wait_s",
-        "longest wait": "max_wait_s",
+        "marked": "marked", "mean queue": "mean_packets", "mean wait": "mean_wait_s",
+        "longest wait": "max_wait_s", "largest queue": lambda row: None if row["mean_packets"] is None else row["max_packets"],
     }  # fmt: skip
 
 

@@ -73,3 +73,19 @@ fn with_the_option_the_estimate_is_close_though_acks_are_lost() {
         assert!(known.abs_diff(counted) * 20 <= counted, "{seed}: {known} of {counted}");
     }
 }
+
+/// The mean number of segments per ACK begins with the SYN, so a first ACK for ten segments does not look like that of a
+/// receiver that thins its ACKs (Linux `pkts_acked_ewma`).
+#[test]
+fn a_first_ack_of_ten_segments_counts_the_marks_that_lost_acks_could_have_hidden() {
+    let config = config("linux-6", 0);
+    let mut wire = Wire::new(&config, &config, |leaving| {
+        lost_if(leaving.from == SERVER && (1..=9).contains(&leaving.index))
+    });
+    wire.ends[CLIENT].connect(Time::ZERO);
+    wire.ends[CLIENT].write(Time::ZERO, 10 * 1448);
+    wire.drain(CLIENT);
+    wire.run_until(Time(150_000_000));
+    let [client, server] = [CLIENT, SERVER].map(|end| wire.ends[end].accurate_marks().expect("agreed"));
+    assert_eq!((server.received_ce, client.delivered_ce), (0, 8));
+}

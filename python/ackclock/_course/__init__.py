@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ackclock._course.answers import Answer, Unread, collect
+from ackclock._course.answers import Answer, Unread, collect, strangers
 from ackclock._course.grade import Mark, grade
 from ackclock._course.lesson import Lesson, Task, for_page, lessons, shipped
 from ackclock._course.notebook import notebook
@@ -19,4 +19,5 @@ __all__ = [
     "lessons",
     "notebook",
     "shipped",
+    "strangers",
 ]

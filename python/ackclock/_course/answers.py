@@ -66,6 +66,8 @@ class Unread:
         Message that says what was found and what is allowed.
     lesson, task
         Lesson and task for which it is meant, if known.
+    elsewhere
+        Lesson that it names, and that is not among those to judge by; empty if it names none such.
     """
 
     student: str
@@ -73,6 +75,14 @@ class Unread:
     said: str
     lesson: str = ""
     task: int | None = None
+    elsewhere: str = ""
+
+
+def strangers(handed: Sequence[Answer | Unread]) -> list[str]:
+    """Return the other lessons that all submissions are for; none if one of them is for a lesson to judge by."""
+    if any(isinstance(one, Answer) or one.lesson for one in handed):
+        return []
+    return list(dict.fromkeys(one.elsewhere for one in handed if isinstance(one, Unread) and one.elsewhere))
 
 
 def collect(places: Sequence[str], taught: Sequence[Lesson]) -> Iterator[Answer | Unread]:
@@ -208,7 +218,7 @@ def _of_link(link: str, student: str, source: str, known: Mapping[str, Lesson]) 
             if name
             else "one that was copied within a lesson, or one lesson alone to judge by (--lesson)"
         )
-        return Unread(student=student, source=source, said=f"{found}; allowed: {allowed}")
+        return Unread(student=student, source=source, said=f"{found}; allowed: {allowed}", elsewhere=name)
     return Answer(student=student, source=source, lesson=known[name], task=None, text=text, seed=int(seed))
 
 
@@ -223,9 +233,12 @@ def _of_notebook(text: str, student: str, source: str, known: Mapping[str, Lesso
         return
     names: dict[str, str] = {}
     met = 0
+    elsewhere = ""
     for name, code in cells:
         meant = _ANSWER.fullmatch(name)
         lesson = known.get(meant["lesson"]) if meant else None
+        if meant and lesson is None:
+            elsewhere = elsewhere or meant["lesson"]
         try:
             given = _texts_of(code, names)
         except InputError as error:
@@ -255,7 +268,10 @@ def _of_notebook(text: str, student: str, source: str, known: Mapping[str, Lesso
             )  # fmt: skip
         else:
             yield Answer(student=student, source=where, lesson=lesson, task=task, text=given["text"], seed=1)
-    if not met:
+    if not met and elsewhere:
+        said = f"found answers to the lesson {quote(elsewhere)}; allowed: {one_of(elsewhere, known)}"
+        yield Unread(student=student, source=source, said=said, elsewhere=elsewhere)
+    elif not met:
         yield Unread(
             student=student,
             source=source,

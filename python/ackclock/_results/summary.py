@@ -45,7 +45,12 @@ def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> d
         control = None if group.is_plain else group.congestion_control
         flows.append({"id": row.pop("flow"), "name": group.label, "congestion_control": control, **row})
     queues = [
-        {"id": row.pop("link"), "drops": row["dropped_queue"] + row["dropped_loss"], **row}
+        {
+            "id": row.pop("link"),
+            "drops": row["dropped_queue"] + row["dropped_loss"],
+            **row,
+            "max_packets": largest_queue(row),
+        }
         for row in map(nanoseconds, rows("links"))
     ]
     made: dict[str, Any] = {"flows": flows}
@@ -177,6 +182,15 @@ def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
     return [
         f"{len(failed):,} of {len(flows):,} flows failed: {', '.join(f'{n:,} × {why}' for why, n in kinds.items())}"
     ]
+
+
+def largest_queue(row: Mapping[str, Any]) -> int | None:
+    """Return the largest queue of a link's row; None if the backend could not measure it.
+
+    The column has no missing values: where a queue of the kernel was not watched, it holds 0, as for a queue that never
+    was. The mean, which is missing there, tells the two apart.
+    """
+    return None if row["mean_packets"] is None and not row["max_packets"] else row["max_packets"]
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

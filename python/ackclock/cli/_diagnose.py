@@ -92,7 +92,7 @@ def diagnose(
     if controller is not None and scenario is None and mirror is None and not what_if:
         raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario, --mirror or --what-if")
     if report is not None:
-        _terminal.writable_file(report, "--report")
+        _terminal.page_file(report, "--report")
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
     if plot is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
@@ -209,7 +208,7 @@ def _run(controller: str, asked: Options) -> int:
         _terminal.show_json(to_json(found, statements=statements))
     else:
         _terminal.show(_table(found))
-        for line in _open(found, asked.out):
+        for line in _open(found, asked.out, folder):
             _terminal.say(line)
         _terminal.say(page.conclusion(found))
         _terminal.say(f"digest over all digests: {found.digest}")
@@ -219,13 +218,14 @@ def _run(controller: str, asked: Options) -> int:
     return 1 if worse or (asked.strict and open_) else 0
 
 
-def _open(found: Evaluation, out: Path | None) -> list[str]:
+def _open(found: Evaluation, out: Path | None, folder: Path) -> list[str]:
     """Return lines on the result of further runs, and on what would settle the rows that still show no difference."""
     from ackclock.evaluate import page
     from ackclock.evaluate.files import settling_commands
 
     lines = [page.decided(found.decided)] if found.decided is not None else []
-    commands = settling_commands(found, more=[f"--out {shlex.quote(str(out))}"] if out is not None else [])
+    more = [f"--out {shlex.quote(str(out))}"] if out is not None else []
+    commands = settling_commands(found, more=more, folder=folder)
     lines += ["What would settle the rows that show no difference:"] if found.open else []
     for command in dict.fromkeys(commands.values()):
         lines += [f"  {one.row}: {one.text}" for one in found.open if commands[one.row] == command]
@@ -361,7 +361,7 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     from ackclock._agents.controllers import check
     from ackclock._files import give_leave
     from ackclock.attack import zoo
-    from ackclock.own import described, named, short
+    from ackclock.own import class_meant, described, named, short
     from ackclock.scenario import Scenario
 
     if named(controller):
@@ -379,8 +379,9 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     except ScenarioError as error:
         place = what if error.key.endswith("congestion_control") else "--option"
         own = "" if place == "--option" or "FILE." in error.allowed else "FILE.py:CLASS, FILE.c, FILE.rs, "
-        meant = f'; did you mean "{controller}:CLASS"?' if re.fullmatch(r"[\w./-]+\.py", controller) else ""
-        raise InputError(f"{place}: found {error.found}{meant}; allowed: {own}{error.allowed}") from None
+        raise InputError(
+            f"{place}: found {error.found}{class_meant(controller)}; allowed: {own}{error.allowed}"
+        ) from None
     if named(controller):
         check(described(resolved(controller), options).load(), closed_loop=False)  # situations are closed loops
         return short(controller)

@@ -10,7 +10,7 @@ import typer
 from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._options import NOTHING, Json, file_name
-from ackclock.errors import shown
+from ackclock.errors import InputError, quote, shown
 
 if TYPE_CHECKING:
     from ackclock._course import Mark, Unread
@@ -100,11 +100,17 @@ def grade(
     as_json: Json = False,
 ) -> None:
     """List who has done which task. Scenarios are run; submitted code is read, not executed."""
-    from ackclock._course import collect, lessons
+    from ackclock._course import collect, lessons, strangers
     from ackclock._course import grade as graded
 
     taught = lessons(lesson)
     answers = list(collect(handed, taught))
+    if others := strangers(answers):
+        judged = "those of --lesson" if lesson else "shipped ones"
+        raise InputError(
+            f"{shown(handed[0])}: found answers to the lesson {', '.join(map(quote, others[:3]))} alone; allowed: {judged}, "
+            f"or the file of that lesson behind --lesson"
+        )
     if csv is not None:
         _terminal.writable_file(csv, "--csv")
     with _terminal.progress() as tell:

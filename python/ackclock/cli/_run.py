@@ -267,7 +267,7 @@ def report_(
 def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> list[Path]:
     """Check before the run that figures and files can be made, and return the files of `plots`."""
     if report is not None:
-        _terminal.writable_file(report, "--report")
+        _terminal.page_file(report, "--report")
     if not plots:
         return []
     from ackclock.plot import columns
@@ -412,7 +412,7 @@ def changes(texts: Sequence[str]) -> dict[str, Any]:
 def controlled(scenario: Scenario, text: str) -> Scenario:
     """Apply one `--controller`: the class controls all flows, or those that select it by name."""
     from ackclock._files import give_leave
-    from ackclock.own import named
+    from ackclock.own import class_meant, named
     from ackclock.scenario._parts import OWN
 
     name, equals, file = text.rpartition("=")
@@ -420,7 +420,7 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
         return _chosen(scenario, text)
     if not named(file) or (equals and not name):
         raise InputError(
-            f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it; a built-in one is "
+            f"--controller: found {quote(text)}{class_meant(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it; a built-in one is "
             "chosen with --set flows.0.congestion_control=NAME"
         )
     give_leave()
@@ -447,6 +447,8 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
 
 def _chosen(scenario: Scenario, name: str) -> Scenario:
     """Set this built-in controller for all flows that have a controller."""
+    from ackclock.own import class_meant
+
     changes: dict[str, Any] = {}
     for i, group in enumerate(scenario.flows):
         if not group.is_plain:
@@ -458,7 +460,7 @@ def _chosen(scenario: Scenario, name: str) -> Scenario:
     except ScenarioError as error:
         if error.key.endswith("congestion_control"):
             allowed = f"{error.allowed}, or FILE.py:CLASS, FILE.c, FILE.rs, or NAME= before such"
-            raise InputError(f"--controller: found {quote(name)}; allowed: {allowed}") from None
+            raise InputError(f"--controller: found {quote(name)}{class_meant(name)}; allowed: {allowed}") from None
         raise error.read_from("--controller") from None
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.summary import dropped, failures, gained, messages, players, quantile, warmed_up, without_limit
+from ackclock._results.summary import (
+    dropped,
+    failures,
+    gained,
+    largest_queue,
+    messages,
+    players,
+    quantile,
+    warmed_up,
+    without_limit,
+)
 from ackclock.cli import _terminal
 from ackclock.cli._sheet import SHOWN, Sheet
 from ackclock.errors import shown
@@ -205,7 +215,7 @@ def _links(result: Run) -> Sheet:
             count(row["dropped_queue"]),
             count(row["marked"]),
             NONE if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
-            count(row["max_packets"]),
+            NONE if (largest := largest_queue(row)) is None else count(largest),
         )
     table = _more(table, busy)
     if warmed_up(result):

@@ -18,7 +18,7 @@ import typer
 
 from ackclock._files import check_file, check_folder, refused, resolved, scratch
 from ackclock.cli._sheet import plain
-from ackclock.errors import InputError, shown
+from ackclock.errors import InputError, quote, shown
 from ackclock.text import printable
 
 if TYPE_CHECKING:
@@ -310,6 +310,20 @@ def writable_file(path: Path, option: str) -> None:
             (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None
+
+
+def page_file(path: Path, option: str) -> None:
+    """Check as `writable_file`, and that the name is that of a page, since HTML is what the file will hold. A device or
+    a pipe may have any name.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If it cannot be written, or has another ending.
+    """
+    writable_file(path, option)
+    if path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
+        raise InputError(f"{option}: found {quote(path.name)}; allowed: a name that ends in .html or .htm")
 
 
 def cpus() -> int:

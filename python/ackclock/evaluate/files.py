@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -38,14 +39,25 @@ def scenario_file(row: str, cell: str, arm: str) -> str:
     return f"cells/{row}/{cell}.{arm or 'alone'}.toml"
 
 
-def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate", *, seed: int | None = None) -> str:
-    """Return the command that repeats a row's worst cell in the evaluation's folder, with its worst or another seed."""
+def command(
+    evaluation: Evaluation,
+    row: RowVerdict,
+    arm: str = "candidate",
+    *,
+    seed: int | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Return the command that repeats a row's worst cell, with its worst or another seed: in the evaluation's folder,
+    or from where `folder` names it.
+    """
     from ackclock.own import named
 
     worst = row.worst
     assert worst is not None, "the row was tested"
     own = " --own-code" if arm == "candidate" and named(evaluation.plan.candidate.controller) else ""
-    return f"ackclock run {scenario_file(row.row.id, worst.cell.id, arm)} --seed {seed or worst.worst_seed}{own}"
+    file = scenario_file(row.row.id, worst.cell.id, arm)
+    place = file if folder is None else shlex.quote(str(folder / file))
+    return f"ackclock run {place} --seed {seed or worst.worst_seed}{own}"
 
 
 def invocation(
@@ -69,7 +81,9 @@ def invocation(
     return " ".join([*parts, *more])
 
 
-def settling_commands(evaluation: Evaluation, *, more: Sequence[str] = ()) -> dict[str, str]:
+def settling_commands(
+    evaluation: Evaluation, *, more: Sequence[str] = (), folder: Path | None = None
+) -> dict[str, str]:
     """Return, for each row that shows no difference, the command that would settle it; empty if none is known.
 
     Parameters
@@ -78,6 +92,8 @@ def settling_commands(evaluation: Evaluation, *, more: Sequence[str] = ()) -> di
         The evaluation.
     more
         Further options, such as the folder.
+    folder
+        Folder of the evaluation, for commands that run one of its scenarios; None: they are run in it.
     """
     ways = {
         "seeds": lambda rows: invocation(evaluation.plan, rows=rows, more=["--decide", *more]),
@@ -89,7 +105,7 @@ def settling_commands(evaluation: Evaluation, *, more: Sequence[str] = ()) -> di
         if one.how in ways:
             found[one.row] = ways[one.how]([o.row for o in evaluation.open if o.how == one.how])
         elif one.how == "look":
-            found[one.row] = command(evaluation, by_id[one.row], one.arm, seed=one.seed)
+            found[one.row] = command(evaluation, by_id[one.row], one.arm, seed=one.seed, folder=folder)
         else:
             found[one.row] = ""
     return found

@@ -15,7 +15,7 @@ from ackclock import units
 from ackclock._results import metrics
 from ackclock._results.columns import of_senders
 from ackclock._results.limits import held, sentence
-from ackclock._results.summary import dropped, failures, gave_up, together, warmed_up, without_limit
+from ackclock._results.summary import dropped, failures, gave_up, largest_queue, together, warmed_up, without_limit
 from ackclock.plot import interactive, panels
 from ackclock.report.limits import limits_section
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
@@ -520,7 +520,7 @@ def _links(run: Run, *, name: str = "") -> Table:
                 TableCell(text=row["name"], kind="head"),
                 *(f"{row[key]:,}" for key in ("arrivals", "delivered", "dropped_loss", "dropped_queue", "marked")),
                 "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
-                "–" if row["max_packets"] is None else f"{row['max_packets']:,}",
+                "–" if (largest := largest_queue(row)) is None else f"{largest:,}",
                 seconds(row["mean_wait_s"]),
                 seconds(row["max_wait_s"]),
             )

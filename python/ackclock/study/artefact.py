@@ -20,10 +20,12 @@ from ackclock._files import check_folder, refused, staged
 from ackclock.errors import InputError
 from ackclock.study import register, sentence
 from ackclock.study.plan import SCALES
+from ackclock.study.record import build
 from ackclock.study.study import Study
 
 EXPECTED = "expected.json"
 BUILD = "build.txt"
+UNKNOWN = "not recorded"
 WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt", BUILD)
 """Files in an artefact, in addition to the study's folder if it has one."""
 
@@ -75,7 +77,7 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
         "plan.json": plan,
         "reproduce.sh": script(study),
         "requirements.txt": pinned,
-        BUILD: build() + "\n",
+        BUILD: builds(study),
     }
     with staged(folder, marks=(EXPECTED,)) as part:
         for name, text in contents.items():
@@ -129,11 +131,10 @@ def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
             raise refused(error, str(file)) from None
 
 
-def build() -> str:
-    """Return the engine's build information, as printed by `ackclock --version`."""
-    from ackclock import _engine
-
-    return f"build {_engine.build()}, profile {_engine.profile()}"
+def builds(study: Study) -> str:
+    """Return for each recorded scale the build that made the record, one line each."""
+    found = ((scale, study.recorded(scale)) for scale in SCALES)
+    return "".join(f"{scale}: {record.build or UNKNOWN}\n" for scale, record in found if record)
 
 
 def _packed(wheel: Path) -> bytes:
@@ -191,10 +192,13 @@ cd "$(dirname "$0")" || exit 2
 scale="${{1:-quick}}"
 status=0
 ackclock --version
-if ackclock --version | grep -qxF "$(cat {BUILD})"; then
+recorded="$(sed -n "s/^$scale: //p" {BUILD})"
+if [ "${{recorded:-{UNKNOWN}}}" = "{UNKNOWN}" ]; then
+  echo "Which build made the record is not recorded: verdicts are compared, bits need not be equal."
+elif ackclock --version | grep -qxF "$recorded"; then
   echo "The build is that of the record: equal seeds give equal bits."
 else
-  echo "The record was taken with another build ($(cat {BUILD})): verdicts are compared, bits need not be equal."
+  echo "The record was made with another build ($recorded): verdicts are compared, bits need not be equal."
 fi
 ackclock study run {asked(study)} --scale "$scale" --out reproduced || status=1
 ackclock study run {asked(study)} --scale "$scale" --registered plan.json --out held-out || status=1
@@ -235,14 +239,14 @@ Publications that it repeats:
 Where the folder `{WHEELS}` is absent and no package index has this version of ackclock, install it from its source first. `./reproduce.sh paper` runs the larger scale. Exit code 0 means that every verdict is the recorded one. The reports are `reproduced/report.html` and
 `held-out/report.html`; both hold every claim with its numbers, intervals and figures.
 
-- With the recorded seeds a run gives the same numbers, bit by bit, with the same build of ackclock, which `{BUILD}` names and `reproduce.sh` compares: the report's fingerprint of all runs tells.
+- With the recorded seeds a run gives the same numbers, bit by bit, with the build of ackclock that made the record. `{BUILD}` names it for each scale, and `reproduce.sh` compares; where it says "{UNKNOWN}", verdicts alone are compared.
 - With the seeds of `plan.json`, which follow from the hash of the plan ({plan}), values differ within their intervals. A claim may become
   undecided, or decided; one that turns from holding to failing counts as not reproduced.
 
 ## Needs
 
 Any machine with Python {platform.python_version().rpartition(".")[0]} or later; no network, no special hardware, no root. Expected values were taken {taken}.
-This artefact was written with {pinned}.
+This artefact was written with {pinned}; ackclock's {build()}.
 
 ## What is in it
 
@@ -250,7 +254,7 @@ This artefact was written with {pinned}.
 |---|---|
 | `reproduce.sh` | the one command |
 | `requirements.txt` | versions |
-| `{BUILD}` | hash of the engine's sources, and how it was compiled |
+| `{BUILD}` | the build that made the record of each scale: hash of the engine's sources, and how it was compiled |
 | `plan.json` | claims, bounds, readings and the hash of the code, with the hash of all of it |
 | `{EXPECTED}` | verdicts and values of the record, of each scale, with intervals |
 | `claims.md` | every sentence of the publications, the claim that tests it, its verdict and whether its cause was tested |

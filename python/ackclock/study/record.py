@@ -1,5 +1,5 @@
-"""Record of an earlier run of a study (verdicts, values and intervals, with version and date), in a file next to the
-study.
+"""Record of an earlier run of a study (verdicts, values and intervals, with version, date and build), in a file next to
+the study.
 
 `ackclock study run NAME --record` writes it. A later run is compared with it: changed verdicts are reported, and so are
 values outside their recorded interval under the same verdict (drift).
@@ -30,7 +30,7 @@ class Record:
     Parameters
     ----------
     taken
-        "version" and "date" of the run.
+        "version", "date" and "build" of the run; older records have no build.
     claims
         Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key", and "weighs" if false.
     """
@@ -54,6 +54,11 @@ class Record:
     def told(self) -> str:
         """Date and version of the record, in words."""
         return f"recorded {self.taken.get('date', '')} with {self.taken.get('version', '')}"
+
+    @property
+    def build(self) -> str:
+        """Build of the engine that made the record, as `ackclock --version` prints it; empty if it is not recorded."""
+        return " ".join(self.taken.get("build", "").split())
 
     def quote(self, claim: str, key: str) -> Quoted | None:
         """Return a number by the key of its evidence."""
@@ -195,6 +200,13 @@ def _check(evidence: Mapping[str, Mapping[str, Any]]) -> None:
         "".join((label, found["unit"], found.get("key", "")))
 
 
+def build() -> str:
+    """Return the engine's build information, as printed by `ackclock --version`."""
+    from ackclock import _engine
+
+    return f"build {_engine.build()}, profile {_engine.profile()}"
+
+
 def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str) -> None:
     """Write a run's record in place of the previous one at its scale. Records at other scales are kept.
 
@@ -216,7 +228,7 @@ def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, 
         for outcome in outcomes
     }
     records = {name: {"taken": dict(one.taken), "claims": one.claims} for name, one in read(path).items()}
-    records[scale] = {"taken": {"version": version, "date": date}, "claims": claims}
+    records[scale] = {"taken": {"version": version, "date": date, "build": build()}, "claims": claims}
     try:
         path.write_text(_lines(dict(sorted(records.items()))) + "\n", encoding="utf-8")
     except OSError as error:

@@ -117,19 +117,23 @@ def measure(metric: str) -> Measure | None:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Bounds of a metric's values: 0 to 1 for fractions and Jain's index, otherwise infinite.
+    """Bounds of a metric's values: 0 to 1 for fractions and Jain's index, 0 at least for rates, times and packets,
+    otherwise infinite. Tables, figures and their data cut intervals there.
 
     Examples
     --------
     >>> bounds("group.ours.share"), bounds("flows.retransmission_share.max"), bounds("goodput_bps")
-    ((0.0, 1.0), (0.0, 1.0), (-inf, inf))
+    ((0.0, 1.0), (0.0, 1.0), (0.0, inf))
     """
     found = measure(metric)
     column = metric if found is None else found.column
     stem, dot, reduction = column.rpartition(".")
-    if dot and reduction in ("sum", "count"):
+    name = stem if dot else column
+    if (dot and reduction == "count") or name.endswith(("_bps", "_s", "_packets")):
+        return 0.0, inf
+    if dot and reduction == "sum":
         return -inf, inf
-    return (0.0, 1.0) if (stem if dot else column).endswith(("share", "jain")) else (-inf, inf)
+    return (0.0, 1.0) if name.endswith(("share", "jain")) else (-inf, inf)
 
 
 def _checked(found: Measure) -> Measure:

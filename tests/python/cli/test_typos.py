@@ -133,3 +133,29 @@ def test_a_built_in_controller_is_chosen_by_name(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == chosen
     assert main([*asked, "--controller", "bbrr"]) == 2
     assert 'did you mean "bbr"' in capsys.readouterr().err[:100]
+
+
+@pytest.mark.parametrize("text", ["ten.py", "mine=ten.py"])
+def test_a_file_without_its_class_is_told_so_first(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "first", "--controller", text]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f'ackclock: --controller: found "{text}"; did you mean "{text}:CLASS"?; allowed: ')
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "page", "page.html.png"])
+@pytest.mark.parametrize("command", ["run first", "report kept", "diagnose kept/made.pcap"])
+def test_a_page_has_the_name_of_one(
+    command: str, name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "first", "--set", "duration=1 s", "--out", "kept"]) == 0
+    capsys.readouterr()
+    assert main([*command.split(), "--report", name]) == 2
+    assert (
+        capsys.readouterr().err == f'ackclock: --report: found "{name}"; allowed: a name that ends in .html or .htm\n'
+    )
+    assert not (tmp_path / name).exists()
+    if command == "report kept":
+        assert main([*command.split(), "--report", "page.HTM"]) == 0
+        assert (tmp_path / "page.HTM").read_text(encoding="utf-8").startswith("<!doctype html>")

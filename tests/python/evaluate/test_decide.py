@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 
 from ackclock.cli import main
+from ackclock.cli._evaluate import _open
 from ackclock.evaluate import Arm, Cell, Evaluation, Measure, Plan, Row, RowVerdict, Within, evaluate, page
 from ackclock.evaluate.decide import decide
-from ackclock.evaluate.files import settling_commands, to_json
-from ackclock.evaluate.settle import settling
+from ackclock.evaluate.files import settling_commands, to_json, write_scenarios
+from ackclock.evaluate.settle import Settling, settling
 from ackclock.evaluate.situation import Scale
 from ackclock.evaluate.verdict import Values, judge, judge_rows
 from ackclock.judge.looks import LOOKS, times_needed, widened
@@ -138,11 +140,27 @@ def one_cell(folder: Path, seconds: float | None, clock: Callable[[], float] = t
         executor.close()
 
 
-def test_an_evaluation_decides_and_says_what_it_ran(tmp_path: Path) -> None:
+def printed_commands_run_as_they_stand(found: Evaluation, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that looks at one run names the scenario from where `evaluate --out` was called."""
+    write_scenarios(found, folder)
+    look = Settling(row=found.open[0].row, how="look", text="look", arm="candidate", seed=1)
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(found), "open", (look,))
+        patch.chdir(folder.parent)
+        printed = _open(found, Path(folder.name), Path(folder.name))[-1]
+        assert main([*shlex.split(printed)[1:], "--json"]) == 0
+        (within,) = settling_commands(found).values()
+        assert main([*shlex.split(within)[1:], "--json"]) == 2
+        patch.chdir(folder)
+        assert main([*shlex.split(within)[1:], "--json"]) == 0
+
+
+def test_an_evaluation_decides_and_says_what_it_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = one_cell(tmp_path, None)
     assert [r.verdict for r in plain.rows] == ["no difference shown"]
     (told,) = plain.open
     assert settling_commands(plain, more=["--out x"]) == {"4": "ackclock evaluate reno --rows 4 --decide --out x"}
+    printed_commands_run_as_they_stand(plain, tmp_path / "a folder", monkeypatch)
     kept = to_json(plain)
     assert kept["decide"] is None
     assert kept["rows"][0]["settle"] == {

@@ -345,8 +345,9 @@ def test_what_own_code_reads_is_not_written(
     parts = {"first": "", "second": "pass", "third": "pass", where: "json.load(open('weights.json'))"}
     (here / "reading.py").write_text(READING.format(**parts))
     (here / "weights.json").write_text("{}")
-    os.link(here / "weights.json", here / "w.svg")
-    place = "cwnd=w.svg" if option == "--plot" else "weights.json"
+    for ending in ("svg", "html"):
+        os.link(here / "weights.json", here / f"w.{ending}")
+    place = {"--plot": "cwnd=w.svg", "--report": "w.html"}.get(option, "weights.json")
     capsys.readouterr()
     assert main(["run", "x.toml", "--controller", "reading.py:Own", option, place]) == 2
     assert "found what is read" in capsys.readouterr().err

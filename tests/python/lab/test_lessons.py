@@ -362,6 +362,27 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     assert {mark["student"] for mark in json.loads(capsys.readouterr().out)["marks"]} == {*points, "elsewhere"}
 
 
+@pytest.mark.parametrize("kind", ["right link", "right, a literal", "wrong, as handed out"])
+def test_answers_to_another_lesson_alone_are_one_line(own, capsys, kind):
+    """A teacher who forgets --lesson is told so; nobody gets 0 of all points for it."""
+    (lesson,) = lessons(["short-queues.toml"])
+    ending, inside, right = kinds(lesson)[kind]
+    (own / "handed-in").mkdir()
+    (own / "handed-in" / f"ada.{ending}").write_text(str(inside), encoding="utf-8")
+    (own / "handed-in" / "bob.txt").write_text("nothing yet\n", encoding="utf-8")
+    assert main(["lesson", "grade", "handed-in"]) == 2
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.splitlines() == [
+        'ackclock: handed-in: found answers to the lesson "short-queues" alone; allowed: shipped ones, or the file of that lesson behind --lesson'
+    ]
+    assert main(["lesson", "grade", "handed-in", "--lesson", "short-queues.toml", "--json"]) == 0
+    marks = json.loads(capsys.readouterr().out)["marks"]
+    assert [mark["points"] for mark in marks] == [2.5 * right, 0]
+    assert main(["lesson", "grade", "handed-in", "--lesson", "bbr"]) == 2
+    assert "allowed: those of --lesson, or" in capsys.readouterr().err
+
+
 def test_names_stand_before_links_and_the_best_answer_counts(own):
     (lesson,) = lessons(["short-queues.toml"])
     right = f"{_link.made(lesson.answered(lesson.tasks[0]))}&lesson={lesson.id}"
@@ -380,3 +401,36 @@ def test_names_stand_before_links_and_the_best_answer_counts(own):
     # a link alone, and one without a lesson name where there is only one lesson
     marks, _ = grade([*collect([right.partition("&lesson")[0]], [lesson])], [lesson])
     assert [mark.points for mark in marks] == [2.5]
+
+
+def test_what_a_run_records_is_no_change_of_the_scenario(own):
+    """The link of a report's run: `run --report` adds keys below `record`, of which the student knows nothing."""
+    import tomllib
+
+    from ackclock import Scenario
+    from ackclock.report.run import watched
+
+    (lesson,) = lessons(["short-queues.toml"])
+    given = lambda text: grade([*collect([f"{_link.made(text)}&lesson={lesson.id}"], [lesson])], [lesson])[0][0]  # noqa: E731
+    right = watched(Scenario.from_dict(tomllib.loads(lesson.answered(lesson.tasks[0])))).to_toml()
+    assert "trace = " in right
+    assert (given(right).points, given(right).said) == (2.5, "")
+    alone = watched(Scenario.from_dict(tomllib.loads(lesson.scenario))).to_toml()
+    assert (given(alone).points, given(alone).said) == (0, "left as it is in the lesson")
+    # a warm-up as long as the run hides the queue, and gives no point
+    hidden = lesson.scenario.replace("100 packets", "99 packets") + '\n[record]\nwarm_up = "1999 ms"\n'
+    assert given(hidden).points == 0
+    assert "2 * links.max.max_packets <= 60 (" in given(hidden).said or "flows.0.mean_rtt_s" in given(hidden).said
+
+
+def test_a_lesson_about_records_still_asks_for_them(own):
+    """A task that names `record.warm_up` is judged by the answer's own warm-up."""
+    old = 'change = ["network.bottleneck.queue.limit"]\nanswer = [["100 packets", "10 packets"]]'
+    new = 'change = ["record.warm_up"]\nanswer = [["0 s", "1999 ms"]]'
+    text = OWN.replace(old, new).replace('"reno"\n', '"reno"\n\n[record]\nwarm_up = "0 s"\n')
+    text = text.replace("flows.0.mean_rtt_s < 0.05", "links.max.delivered < 10")
+    (own / "records.toml").write_text(
+        text.replace("2 * links.max.max_packets <= 60", "links.max.delivered < 20"), encoding="utf-8"
+    )
+    (lesson,) = lessons(["records.toml"])
+    assert check(lesson) == []

@@ -39,6 +39,33 @@ def test_numbers_of_a_run(drawn, tmp_path, monkeypatch, capsys):
     assert check_words(words, truth) > 0
 
 
+def test_a_queue_that_nobody_measured_has_no_largest_length(tmp_path, monkeypatch, capsys):
+    """The kernel's queueing disciplines count packets and drops, and no lengths: neither mean nor maximum."""
+    file = tmp_path / "drawn.toml"
+    file.write_text(SCENARIO.format(**DRAWN[0]), encoding="utf-8")
+    run = ackclock.run(watched(ackclock.load(file)))
+    assert all(
+        row["max_packets"] == queue["max_packets"]
+        for row, queue in zip(run.rows("links"), run.summary()["queues"], strict=True)
+    )
+    rows = ackclock.Run.rows
+
+    def unmeasured(self, name):
+        blank = {"mean_packets": None, "max_packets": 0} if name == "links" else {}
+        return [{**row, **blank} for row in rows(self, name)]
+
+    monkeypatch.setattr(ackclock.Run, "rows", unmeasured)
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["run", str(file)]) == 0
+    _, printed = terminal_tables(capsys.readouterr().out)
+    drawn = [*printed, *Page(report.render(page(run))).tables]
+    links = [table for table in drawn if table[0][0] == "link"]
+    assert len(links) == 2
+    for head, *body in links:
+        assert {line[head.index("largest queue")] for line in body} == {"–"}
+    assert {queue["max_packets"] for queue in run.summary()["queues"]} == {None}
+
+
 def test_a_wrong_number_is_found():
     assert agrees("9.544 Mbit/s", 9_544_400.0)
     assert not agrees("9.544 Mbit/s", 9_545_000.0)

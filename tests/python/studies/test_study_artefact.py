@@ -15,7 +15,7 @@ import pytest
 
 from ackclock import studies
 from ackclock.errors import InputError
-from ackclock.study import artefact, plugin, register
+from ackclock.study import artefact, plugin, record, register
 
 
 def test_an_artefact_holds_the_plan_the_record_and_one_command(tmp_path):
@@ -38,6 +38,36 @@ def test_an_artefact_holds_the_plan_the_record_and_one_command(tmp_path):
     assert artefact.write(found, tmp_path / "a") == readme, "an earlier artefact may be replaced"
 
 
+SAID = {
+    "this": "The build is that of the record: equal seeds give equal bits.",
+    "other": "The record was made with another build (build 0123, profile release): verdicts are compared, bits need not be equal.",
+    "none": "Which build made the record is not recorded: verdicts are compared, bits need not be equal.",
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_reproduce_compares_with_the_build_of_the_record(case, tmp_path, monkeypatch):
+    """The record may be older than the artefact, so the build that writes the artefact says nothing of it."""
+    mine = plugin.new("mine", tmp_path / "here")
+    record.write(mine / "recorded.json", "quick", (), version="1", date="2026-01-01")
+    kept = json.loads((mine / "recorded.json").read_text())
+    assert kept["quick"]["taken"].pop("build") == record.build()
+    told = {"this": {"build": record.build()}, "other": {"build": "build 0123, profile release"}, "none": {}}[case]
+    kept["quick"]["taken"] |= told
+    kept["quick"]["claims"] = {"B1": {"direction": {"verdict": "holds", "evidence": {}}}}
+    (mine / "recorded.json").write_text(json.dumps(kept))
+    folder = artefact.write(studies.get(str(mine)), tmp_path / "a").parent
+    assert (folder / "build.txt").read_text() == f"quick: {told.get('build', 'not recorded')}\n"
+    assert f"ackclock's {record.build()}" in (folder / "README.md").read_text()
+    (tmp_path / "ackclock").write_text(f"#!/bin/sh\nprintf 'ackclock 1\\n{record.build()}\\n'\n")
+    (tmp_path / "ackclock").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    ran = subprocess.run([folder / "reproduce.sh"], capture_output=True, text=True, check=True)
+    assert [line for line in ran.stdout.splitlines() if "bits" in line] == [SAID[case]]
+    ran = subprocess.run([folder / "reproduce.sh", "paper"], capture_output=True, text=True, check=True)
+    assert [line for line in ran.stdout.splitlines() if "bits" in line] == [SAID["none"]]
+
+
 def test_an_artefact_names_the_build_and_takes_the_wheel_along(tmp_path):
     wheel = tmp_path / f"ackclock-{version('ackclock')}-cp311-abi3-linux_x86_64.whl"
     with zipfile.ZipFile(wheel, "w") as packed:
@@ -47,7 +77,7 @@ def test_an_artefact_names_the_build_and_takes_the_wheel_along(tmp_path):
     wanted = (folder / "requirements.txt").read_text().splitlines()[0]
     assert wanted == f"./wheels/{wheel.name}  # SHA-256 {hashlib.sha256(wheel.read_bytes()).hexdigest()}"
     told = subprocess.run([sys.executable, "-m", "ackclock", "--version"], capture_output=True, text=True, check=True)
-    assert (folder / "build.txt").read_text().strip() == told.stdout.splitlines()[1]
+    assert f"ackclock's {told.stdout.splitlines()[1]}." in (folder / "README.md").read_text()
     other = wheel.with_name("ackclock-0.0.1-py3-none-any.whl")
     other.write_bytes(wheel.read_bytes())
     with pytest.raises(InputError, match=r"--wheel: found ackclock-0.0.1"):

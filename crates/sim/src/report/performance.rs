@@ -210,7 +210,7 @@ columns! {
     "One row per flow, then one per group, then one for the whole run, all after the warm-up; requires `record.performance`."
     {
         let rows = measured.map_or(Vec::new(), |(meter, gauges)| rows(flows, meter, gauges));
-        let all = rows.last().map_or(0.0, |row| row.goodput_bps);
+        let all = rows.last().map_or(0, |row| row.counts.acked) as f64;
         let rows = || rows.iter();
         let share = |part: f64, whole: f64| if whole == 0.0 { f64::NAN } else { part / whole };
         let rtts: Vec<_> = rows().map(|r| r.gauge.rtt.quantiles()).collect();
@@ -225,7 +225,7 @@ columns! {
     u4 flows = rows().map(|r| r.flows), "Number of flows that the row covers.";
     f8 goodput_bps ["bit/s"] = rows().map(|r| r.goodput_bps),
         "Payload acknowledged after the warm-up, divided by the time that the flow ran after the warm-up; for groups and the run, the sum over their flows.", or "the flow had no time after the warm-up";
-    f8 share = rows().map(|r| share(r.goodput_bps, all)), "Share of the run's goodput, 0 to 1.", or "nothing was delivered";
+    f8 share = rows().map(|r| share(r.counts.acked as f64, all)), "Share of the run's `bytes_acked`, 0 to 1.", or "nothing was delivered";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.counts.acked), "Payload acknowledged.";
     i8 sent_packets ["packets"] = rows().map(|r| r.counts.sent), "Segments or datagrams with data that were sent, including retransmissions.";
     i8 retransmissions ["packets"] = rows().map(|r| r.counts.retransmissions), "Retransmissions among `sent_packets`.";

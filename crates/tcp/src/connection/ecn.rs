@@ -151,7 +151,7 @@ impl Connection {
         }
         self.marks.heard = ecn;
         self.receiver.awake().count_marks(&self.config, Ecn::NotEct, 0);
-        self.sender.awake().hear_accurately(&seg.accecn);
+        self.sender.awake().hear_accurately(&seg.accecn, 1);
         self.receiver.awake().reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
         // Linux checks the reported mark of our SYN only if the SYN-ACK arrived CE-marked.
         let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
@@ -166,7 +166,7 @@ impl Connection {
             return;
         }
         self.receiver.awake().count_marks(&self.config, self.marks.heard, 1);
-        self.sender.awake().hear_accurately(&seg.accecn);
+        self.sender.awake().hear_accurately(&seg.accecn, 0);
         match seg.flags.ace() {
             0b000 if seg.sack.is_empty() => {
                 self.marks.fails_in = true;
