@@ -391,7 +391,7 @@ def test_a_link_opens_the_scenario_that_it_carries_and_a_report_has_one(tmp_path
     report = tmp_path / "report.html"
     assert main(["run", str(tmp_path / "short.toml"), "--seed", "7", "--report", str(report)]) == 0
     found = re.search(
-        r"<pre class=\"link\">ackclock lab (?:&#39;|')(.*?)(?:&#39;|')</pre>", report.read_text(encoding="utf-8")
+        r"<pre class=\"link\"[^>]*>ackclock lab (?:&#39;|')(.*?)(?:&#39;|')</pre>", report.read_text(encoding="utf-8")
     )
     assert found is not None
     link = html.unescape(found[1])
