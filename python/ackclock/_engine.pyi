@@ -279,7 +279,7 @@ class Ack:
         """The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false."""
     @property
     def window_held(self) -> bool:
-        """Cwnd itself held data back in this round trip or the previous one. Stricter than `cwnd_limited`, which in slow start requires only half of cwnd to be used."""
+        """cwnd itself held data back in this round trip or the previous one. Stricter than `cwnd_limited`, which in slow start requires only half of cwnd to be used."""
     @property
     def paced(self) -> bool:
         """The sender paces its packets."""
