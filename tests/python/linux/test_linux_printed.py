@@ -27,7 +27,18 @@ def test_shares_and_windows_of_time_are_those_of_the_tables(
     file, folder, made = (tmp_path / name for name in ("drawn.toml", "run", "run.html"))
     file.write_text(SCENARIO.format(**drawn), encoding="utf-8")
     monkeypatch.setenv("COLUMNS", "160")
-    command = ["run", str(file), "--backend", "linux", "--network", "relay", "--out", str(folder), "--report", str(made)]
+    command = [
+        "run",
+        str(file),
+        "--backend",
+        "linux",
+        "--network",
+        "relay",
+        "--out",
+        str(folder),
+        "--report",
+        str(made),
+    ]
     assert main(command) == 0
     words, tables = terminal_tables(capsys.readouterr().out)
     run = Run.read(folder)
