@@ -17,9 +17,9 @@
 //!
 //! Differs from the RFC, as Linux does:
 //! - Time is counted in units of 1,024 ns, and 1 / sqrt(count) is updated by one step of Newton's method per drop,
-//! with 16 bits.
+//!   with 16 bits.
 //! - The backlog is compared with the largest segment so far, not with the largest packet, which may have several
-//! segments (RFC 8289 §4.2 says "one MTU").
+//!   segments (RFC 8289 §4.2 says "one MTU").
 //! - With `ecn`, an ECN-capable packet is marked and sent instead of being dropped. On entry to the dropping state no
 //!   further packet is dequeued; within it, the next drop is scheduled at once.
 
