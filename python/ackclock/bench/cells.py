@@ -83,9 +83,10 @@ class Counted:
 PLAIN_MOST = 1_980
 """Bound for the simplest cell (CUBIC, one flow, 100 Mbit/s); the bounds of other cells are multiples of it."""
 
+# Timers of a nanosecond fire before arrivals, host by host: 0.3 to 1.4 % of the instructions in cells with several flows or pacing.
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=2_170),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=2_180),
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=100, duration_s=4), from_s=2, most=2_750),
     Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=1, duration_s=1.5), from_s=1, most=2_030),
     Counted(
@@ -110,7 +111,7 @@ COUNTED = (
         name="bbr",
         cell=BenchCell(rate_mbps=100, flows=1, duration_s=4, congestion_control="bbr"),
         from_s=2,
-        most=PLAIN_MOST * 8 // 5,
+        most=3_200,
     ),
     Counted(
         name="trace = all",
@@ -119,7 +120,7 @@ COUNTED = (
         most=PLAIN_MOST * 8 // 5,
     ),
     Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=10_000, duration_s=1.5), from_s=1.25, most=6_300),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=10_000, flows=100_000, duration_s=1.2), from_s=1.1, most=8_000),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=10_000, flows=100_000, duration_s=1.2), from_s=1.1, most=8_150),
     Counted(
         name="transactions of 14 kB",
         cell=BenchCell(
