@@ -119,8 +119,7 @@ def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path
 
 
 def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
-    """From 12 Mbit/s on, two segments arrive within the receiver's one-millisecond wait (Linux `tcp_comp_sack`).
-    """
+    """From 12 Mbit/s on, two segments arrive within the receiver's one-millisecond wait (Linux `tcp_comp_sack`)."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "network.bottleneck": {

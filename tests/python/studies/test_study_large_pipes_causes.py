@@ -76,8 +76,7 @@ def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
 
 
 def first_tenth(path: Bottleneck, protocol: str, *, cache: bool = True) -> tuple[Array, int]:
-    """Return each of two groups' mean rate in the first 100 ms of runs 2 to 10, Mb/s, and their retransmissions.
-    """
+    """Return each of two groups' mean rate in the first 100 ms of runs 2 to 10, Mb/s, and their retransmissions."""
     made = starts.in_a_row(path, protocol, path.queue).to_dict()
     if not cache:
         for flow in made["flows"]:
