@@ -72,8 +72,7 @@ class Case:
 
     # The model behind `drops` assumes one ACK per packet. However, a server that acknowledges each request
     # immediately puts five small packets into the queue ahead of the first flights. Where the first flight matters,
-    # the server delays
-    # its ACKs so that they are piggybacked on the data.
+    # the server delays its ACKs so that they are piggybacked on the data.
 
     name: str
     window: int

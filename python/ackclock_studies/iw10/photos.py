@@ -1,9 +1,9 @@
 """Pages of photographs on lossy access paths (I23, I24): a model of the slides' measurements at front ends. The
 slides give the result of a live test without details of its paths. Assumed here: round trips of 100, 200 and 300 ms,
-3 % random loss
-towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links with 130 ms of buffer, the smallest
-value that RFC 6928 reports for most routers. The rate of the access link is varied, and the claims are judged at the rate at which IW3 with
-SACK retransmits as much as on the slide. That input is fitted to one of the slide's numbers, so the figure shows the entire curve.
+3 % random loss towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links
+with 130 ms of buffer, the smallest value that RFC 6928 reports for most routers. The rate of the access link is
+varied, and the claims are judged at the rate at which IW3 with SACK retransmits as much as on the slide. That input
+is fitted to one of the slide's numbers, so the figure shows the entire curve.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The effect of a busy machine on a spinning sender was measured on a real one, on
 senders at 25 Mb/s each, which spin until their next departure, and their four receivers, on two processors also used
 by other programs. The senders had no processor for 53 to 59 % of the time. Stalls lasted 1.0 ms in the median, 2.4
 ms on average and 26 to 40 ms at the 99th percentile; between stalls, senders ran for 0.5 ms in the median and 1.4
-ms on average. They reached 41 to 46 %
-of the requested rate. The coefficient of variation of the gaps between departures was 3.0 to 3.3.
+ms on average. They reached 41 to 46 % of the requested rate. The coefficient of variation of the gaps between
+departures was 3.0 to 3.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Tests for quinn's flows in drawn scenarios: all its workloads, combined with TCP and PCC, over links that lose,
 mark, delay and pause. A panic or a broken law is reported with the scenario's number. `QUINN_DRAWN=10000 pytest -m
-long tests/python/stacks/test_quinn_drawn.py` draws
-10,000.
+long tests/python/stacks/test_quinn_drawn.py` draws 10,000.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ A command writes into a folder, and every call is recorded (`trouble.c`). Then, 
 Real file systems allow fewer states: none loses an older name while keeping a newer one in the same folder, but the
 tests try that as well. Each state is laid out and the same command runs again: the final result must match an
 undisturbed command's. Visible intermediate states must be complete: a folder marked as a run's is a run, the old one
-or the
-new one.
+or the new one.
 """
 
 from __future__ import annotations
