@@ -256,13 +256,15 @@ def _show(result: Comparison) -> None:
             f"flow {flow.number}: {flow.events} events equal"
             + (f"; then {flow.text}" if flow.text else ", as all of it")
         )
-    table = Table(title="agreement, flow 0", title_justify="left")
+    table = Table(title="agreement, flow 0", title_justify="left", caption_justify="left")
     mine, base = result.names if result.names == BACKENDS else result.names[::-1]
     difference = f"{mine} minus {base}"
     for i, name in enumerate(("quantity", *result.names, difference)):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in result.agreement:
         table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), _percent(row.difference))
+    if any(row.quantity.startswith("mean ") for row in result.agreement):
+        table.caption = "means and quantiles are of the instants at which both sampled the flow"
     _terminal.show(table)
 
 
@@ -376,13 +378,8 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
     for name, network, result in rows:
         found = "none" if result.divergence is None else str(result.divergence)
         by = {row.quantity: row for row in result.agreement}
-        # Time averages differ after the end of a transfer, because sampling continues.
-        means = (
-            ("goodput, Mbit/s",)
-            if "completion, s" in by
-            else ("goodput, Mbit/s", "mean srtt, ms", "mean cwnd, segments")
-        )
-        shares = [*(_percent(by[q].difference) for q in means), "–", "–"][:3]
+        means = ("goodput, Mbit/s", "mean srtt, ms", "mean cwnd, segments")
+        shares = [_percent(by[q].difference) if q in by else "–" for q in means]
         again = by["retransmissions"]
         counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
         _terminal.say(f"| {name} | {network} | {result.events} | {found} | {' | '.join(shares)} | {counts} |")
