@@ -496,3 +496,16 @@ def test_intervals_of_rates_end_at_zero_in_table_figure_and_data():
     assert set(drawn.data["lines"]["low"]) == {0.0}
     told = [[str(cell) for cell in row] for row in page._cells(found, "goodput_bps").blocks[0].rows]
     assert all(row[-1].startswith("0 to ") for row in told), told
+
+
+@pytest.mark.parametrize("metric", ["rtos", "retransmissions", "recoveries", "dropped_queue"])
+def test_intervals_of_counts_end_at_zero(metric):
+    """Counts of 0, 0 and 9 have a mean of 3, and Student's interval around it would begin below 0."""
+    sweep = replace(grid(RATES), seeds=(1, 2, 3))
+    found = results(sweep, lambda cell, seed: (0.0, 0.0, 9.0)[seed - 1])
+    found = replace(found, runs=found.runs.rename({"goodput_bps": metric}))
+    assert set(found.cells(metric)["low"]) == {0.0}
+    (drawn,) = figures.figures(found, metric=metric, kinds=["lines"])
+    assert set(drawn.data["lines"]["low"]) == {0.0}
+    told = [[str(cell) for cell in row] for row in page._cells(found, metric).blocks[0].rows]
+    assert all(row[-1].startswith("0 to ") for row in told), told
