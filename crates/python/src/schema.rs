@@ -3,8 +3,8 @@
 use ackclock_core::schema::{Described, Value};
 use ackclock_core::Span;
 use ackclock_net::host::DisciplineConfig;
-use ackclock_net::qdisc::Netem;
 use ackclock_net::netem_jitter::NetemJitter;
+use ackclock_net::qdisc::Netem;
 use ackclock_net::QueueConfig;
 use ackclock_sim::workload::{Carried, WorkloadConfig};
 use ackclock_sim::FAMILIES;

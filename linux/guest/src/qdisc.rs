@@ -10,7 +10,8 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     let Some(Shaper { rate, burst, overhead, bucket }) = &qdisc.shaper else {
         return netlink.request(with(add(libc::RTM_NEWQDISC, interface, ROOT, HTB), &qdisc.leaf), "queue");
     };
-    let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, if *bucket { "tbf" } else { "htb" });
+    let root =
+        add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, if *bucket { "tbf" } else { "htb" });
     // With a size table Linux would charge only one header for a multi-segment packet; without one it charges all of
     // them.
     let root = match overhead {
