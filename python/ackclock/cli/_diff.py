@@ -376,7 +376,7 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
     for name, network, result in rows:
         found = "none" if result.divergence is None else str(result.divergence)
         by = {row.quantity: row for row in result.agreement}
-        # Time averages differ after the end of a transfer, because sampling continues.
+        # time averages differ after the end of a transfer, because sampling continues
         means = (
             ("goodput, Mbit/s",)
             if "completion, s" in by

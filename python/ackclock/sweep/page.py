@@ -151,11 +151,11 @@ _COLUMNS = (
     ("retransmission_share", "retransmitted", 100.0, "%"),
     ("time_to_share_s", "time to share", 1.0, "s"),
 )
-"""Columns of the table of groups: column, head, factor, unit."""
+"""Columns of the group table: column, head, factor, unit."""
 
 
 def _groups(results: Results) -> list[report.Section]:
-    """Return the values of each flow group, if runs have several groups."""
+    """Return each flow group's values, if runs have several groups."""
     import polars as pl
 
     seen = by_group(results)
