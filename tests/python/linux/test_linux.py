@@ -295,7 +295,7 @@ def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", KERNEL)
     first, second = job["network"]["forward"]
-    assert first["qdisc"]["shaper"] == {"rate": 2_500_000, "burst": 0, "overhead": -14}
+    assert first["qdisc"]["shaper"] == {"rate": 2_500_000, "burst": 0, "overhead": -14, "bucket": False}
     leaf = first["qdisc"]["leaf"]
     assert leaf["words"] == "codel limit 1000 target 5000us interval 100000us noecn"
     # TCA_CODEL_LIMIT, TARGET, INTERVAL, ECN
