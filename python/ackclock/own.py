@@ -332,7 +332,7 @@ _modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
 
 
 def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
-    """Import a file once per state of itself and of the files that it reads; return the module and those files."""
+    """Import a file, again only if it or a file that it reads has changed; return the module and those files."""
     known = _modules.get((file, digest))
     if known is not None and all(content(path) == was for path, was in known[1].items()):
         return known
