@@ -1,4 +1,4 @@
-"""Interprets the words of a `tc` discipline as operations on packets, and as queues."""
+"""Interprets the words of a `tc` discipline as packet operations and queues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 FRAME = 1514
-"""Size of a full frame, bytes. Used to convert between scenarios that count packets and disciplines that count bytes."""
+"""Size of a full frame, bytes, used to convert between scenarios that count packets and disciplines that count bytes."""
 NETEM_LIMIT = 1000
 """Default netem limit, packets."""
 UNLIMITED = 100_000

@@ -1,4 +1,4 @@
-//! Operations on an end that the application and the result tables call.
+//! Operations on an end, called by the application and the result tables.
 
 use std::sync::atomic::Ordering::Relaxed;
 
