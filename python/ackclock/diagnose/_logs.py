@@ -90,7 +90,7 @@ class FittedPath:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """What is known, bounded and guessed, and the goodness of fit, a line each."""
+        """Origin of each value (known, bounded or guessed), and the goodness of fit, a line each."""
         from ackclock.diagnose._page import quantity_rows
 
         heads = (("known", self.known), ("bounded", self.bounded), ("guessed", self.guessed))
