@@ -157,6 +157,7 @@ PIPES = {
     "sweep run pipe": None,
     "run x.toml --controller pipe.py:X": "pipe.py",
     "evaluate reno --quick --statement pipe": None,
+    "evaluate reno --quick --population pipe.toml": "pipe.toml",
 }
 
 
