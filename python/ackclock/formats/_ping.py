@@ -22,6 +22,9 @@ NUMBERED = re.compile(
 )
 UNANSWERED = re.compile(r"(?:icmp_seq[= ]|timeout for icmp_seq )(?P<seq>[0-9]+)")
 SENT = re.compile(r"^(?P<count>[0-9]+) packets transmitted")
+NO_PROBE = re.compile(r"^(?:Control-C|\^C)| = [0-9]")
+"""Lines of Windows among its probes that are none: a break, and a summary that follows without an empty line."""
+
 WINDOWS = re.compile(r"[=<](?P<ms>[0-9]+) ?ms +TTL=")
 
 
@@ -119,5 +122,5 @@ def _lines(text: str) -> Iterator[float | None]:
             inside = False
         elif re.search(r"\b[0-9]+ [A-Za-z]+.*:\s*$", line):
             inside = True  # the heading, e.g. "Pinging 192.0.2.1 with 32 bytes of data:"
-        elif inside:
+        elif inside and not NO_PROBE.search(line):
             yield None

@@ -254,6 +254,11 @@ PINGS = {
         "Antwort von 192.0.2.1: Bytes=1400 Zeit=15ms TTL=57\r\n\r\nPing-Statistik für 192.0.2.1:\r\n    Pakete: Gesendet = 2, Empfangen = 1, Verloren = 1\r\n",
         [15.0], [True, False],
     ),
+    "windows in French, broken off": (
+        "Envoi d'une requête 'Ping'  192.0.2.1 avec 32 octets de données :\nRéponse de 192.0.2.1 : octets=32 temps=8 ms TTL=255\n"
+        "Délai d'attente de la demande dépassé.\nControl-C\nPaquets : envoyés = 2, reçus = 1, perdus = 1 (perte 50%)\n",
+        [8.0], [False, True],
+    ),
 }  # fmt: skip
 
 
@@ -265,3 +270,14 @@ def test_ping_of_each_system(system):
     assert [2000 * delay for _, delay in both.delays] == pytest.approx(rtts)
     assert [gone for _, gone in both.probes] == lost
     ackclock.run(make([(Path("a"), read(text))]).scenario.set("duration", "200 ms"))
+
+
+def test_the_model_of_a_recording_names_its_source():
+    file = Path(__file__).parents[3] / "examples" / "paths" / "starlink-2025.toml"
+    head = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    for word in ("source", "licence", "known", "bounded", "guessed", "fit"):
+        assert any(line.startswith(f"# {word}: ") for line in head)
+    scenario = ackclock.load(file).set_all({"duration": "26 s", "record": {"performance": True}})
+    run = ackclock.run(scenario)
+    assert 30e6 < run.flows["goodput_bps"][0] < 60e6
+    assert run.flows["min_rtt_s"][0] >= 0.021
