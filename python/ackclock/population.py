@@ -94,9 +94,23 @@ class DrawnPath:
         return {**single, "queue": f"{self.queue_packets} packets"}
 
     def on(self, scenario: Scenario) -> Scenario:
-        """Return a scenario with this path as its bottleneck."""
+        """Return a scenario with this path as its bottleneck. A queue of another kind than drop-tail stays.
+
+        Raises
+        ------
+        InputError
+            If its flows do not cross the bottleneck: clients of the workload `population` have paths of their own.
+        """
+        if any(group.workload.kind == "population" for group in scenario.flows):
+            raise InputError(
+                "population: found a scenario whose clients have paths of their own; allowed: flows that cross its bottleneck "
+                "(DrawnPath.client gives a client a drawn path)"
+            )
         link = self.bottleneck()
         link.setdefault("loss", {"kind": "none"})
+        had = scenario.network.bottleneck
+        if had is not None and had.queue is not None and had.queue.kind != "drop-tail":
+            del link["queue"]
         return scenario.set_all({f"network.bottleneck.{key}": value for key, value in link.items()})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import json
 import math
 import re
 from pathlib import Path
@@ -184,3 +185,48 @@ def test_evaluate_has_a_row_for_a_population_alone(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().err.startswith("ackclock: none.toml")
     assert main(["evaluate", "--false-alarms", "--population", "uk-homes-2015"]) == 2
     assert "--population: found it beside --false-alarms" in capsys.readouterr().err
+
+
+ONE = """
+duration = "2 s"
+[network]
+bottleneck = { rate = "10 Mbit/s", delay = "20 ms" }
+[[flows]]
+congestion_control = "cubic"
+"""
+
+
+def test_compare_puts_each_pair_on_a_path_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text(ONE)
+    Path("b.toml").write_text(ONE.replace("cubic", "reno"))
+    Path("made.toml").write_text(FILE)
+    command = ["compare", "a.toml", "b.toml", "--population", "made.toml", "--metric", "goodput_bps", "--jobs", "1"]
+    assert main([*command, "--seeds", "4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["population"]["licence"] == "CC0-1.0"
+    assert not told["all_seeds_gave_one_run"]
+    means = []
+    for name in ("a.toml", "b.toml"):
+        runs = [
+            ackclock.run(path.on(ackclock.load(name)), seed=seed).flows["goodput_bps"][0]
+            for seed, path in enumerate(population.read("made.toml").draw(4, seed=1), 1)
+        ]
+        means.append(sum(runs) / len(runs))
+    found = told["metrics"]["goodput_bps"]
+    assert [found[arm]["value"] for arm in ("first", "second")] == pytest.approx(means)
+    assert found["difference"]["n"] == 4
+    assert main([*command, "--until-width", "5%"]) == 2
+    assert "--until-width: found it with --population" in capsys.readouterr().err
+    assert main(["compare", "population", "population", "--population", "made.toml"]) == 2
+    assert "paths of their own" in capsys.readouterr().err
+
+
+def test_a_queue_that_is_the_question_stays() -> None:
+    path = DrawnPath(group="a", rate_bps=12_000_000, rtt_s=0.05, loss=0.0, queue_s=0.1)
+    codel = ackclock.load("first").set("network.bottleneck.queue", {"kind": "codel"})
+    link = path.on(codel).network.bottleneck
+    assert link is not None
+    assert (link.queue.kind, link.rate) == ("codel", "12000000 bit/s")
