@@ -230,3 +230,20 @@ def test_a_queue_that_is_the_question_stays() -> None:
     link = path.on(codel).network.bottleneck
     assert link is not None
     assert (link.queue.kind, link.rate) == ("codel", "12000000 bit/s")
+
+
+def test_list_says_where_recordings_and_populations_come_from(capsys: pytest.CaptureFixture[str]) -> None:
+    from ackclock.formats._recordings import FORMS
+    from ackclock.formats._sources import SOURCES
+
+    assert main(["list", "recordings"]) == 0
+    out = capsys.readouterr().out
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "paths-of-your-own.md").read_text()
+    for name, _, where, forms, licence in SOURCES:
+        assert name in out
+        assert where in out
+        assert licence in out
+        assert set(re.findall("[a-z0-9-]+", forms)) - {"and"} <= set(FORMS)
+        assert where.removeprefix("https://") in page
+    assert main(["list", "populations"]) == 0
+    assert "OGL-UK-3.0" in capsys.readouterr().out
