@@ -48,6 +48,8 @@ def _explained(error: BaseException) -> str:
             if found.endswith(".toml") and "run" in names:
                 meant = f"{context.command_path} run {found}".removeprefix("ackclock ")
                 return f'command: found {quote(found)}; did you mean "{meant}"?; allowed: {", ".join(names)}'
+            if found in COMMANDS and "import" in names:
+                return f'command: found {quote(found)}; did you mean "{COMMANDS[found]}"?; allowed: {", ".join(names)}'
             return f"command: found {quote(found)}; allowed: {one_of(found, names)}"
         if text.startswith("Missing command"):
             return f"command: found nothing; allowed: {', '.join(names)}"
@@ -64,6 +66,9 @@ MEANT = {
     **dict.fromkeys(("cc", "congestion-control", "algorithm"), "--controller"),
 }
 """Option of another tool -> its equivalent here."""
+
+COMMANDS = {"path": "import path [--fit]", "fit": "import path --fit"}
+"""Words that people try as commands -> the command."""
 
 
 def _of_scenarios() -> set[str]:
