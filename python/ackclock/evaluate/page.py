@@ -30,6 +30,7 @@ from ackclock.judge.looks import LOOKS
 from ackclock.plot.style import drawable
 from ackclock.report import TableCell
 from ackclock.text import csv
+from ackclock.text import share as told_share
 
 COMPANY = {
     "": "alone",
@@ -253,7 +254,8 @@ def with_unit(value: float, unit: str) -> str:
     if unit == "ratio":
         return f"× {number(math.exp(value))}"
     if unit == "share":
-        return f"{number(value * 100)} %"
+        text = number(value * 100)
+        return told_share(value, 2) if text == "100" else f"{text} %"
     if unit == "s" and abs(value) < 1:
         return f"{number(value * 1e3)} ms"
     return f"{number(value)} {unit}".strip()

@@ -23,6 +23,23 @@ def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linu
     assert result.kernel.flows["retransmissions"][0] == result.simulator.flows["retransmissions"][0] == 4
 
 
+def test_means_of_equal_runs_are_equal_though_one_was_sampled_for_longer(kernel: linux.Kernel) -> None:
+    """The simulator samples a transfer until its FIN is acknowledged, the kernel until its socket is closed."""
+    bottleneck = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+    flow = {"workload": {"kind": "transfer", "bytes": "1 MB"}}
+    scenario = ackclock.Scenario.from_dict(
+        {"duration": "4 s", "network": {"bottleneck": bottleneck}, "flows": [flow], "record": {"sample_interval": "10 ms"}}
+    )
+    result = compare(scenario)
+    assert result.identical
+    assert result.simulator.samples.height > result.kernel.samples.height
+    means = [row for row in result.agreement if row.quantity.startswith("mean ")]
+    assert len(means) == 2
+    assert all(row.simulator == row.kernel is not None for row in means)
+    found = over_seeds(scenario, seeds=5)
+    assert all(row.first == row.second for row in found.rows)
+
+
 @pytest.fixture
 def named(kernel: linux.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Return the kernel under two names, in a separate cache."""
