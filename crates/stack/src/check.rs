@@ -162,7 +162,7 @@ impl On<'_> {
         let extra = 100.0 * (path.bytes[0] as f64 / LARGE as f64 - 1.0);
         if extra > 10.0 {
             return Err(format!(
-                "found {extra:.2} % more bytes on the wire than data; allowed: 10 %, where nothing is lost"
+                "found {extra:.1} % more bytes on the wire than data; allowed: 10 %, where nothing is lost"
             ));
         }
         match busy >= 98.0 {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ackclock._results.summary import (
     dropped,
     failures,
-    gained,
     largest_queue,
     messages,
     players,
@@ -92,21 +91,16 @@ def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
 
 
 def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
-    from ackclock.units import DURATION, whole
-
     head = ["after the warm-up", "goodput", "share", "95 % RTT", "95 % delay", "dropped", "time to share"]
     table = _table("performance", head)
-    warm_up_s = whole(result.scenario.record.warm_up, DURATION) / 1e9
-    told = list(zip(rows, gained(result.rows("flows"), rows, warm_up_s), strict=True))
-    if len(rows) > SHOWN:
-        told = [one for one in told if one[0]["of"] != "flow"]
+    told = [row for row in rows if row["of"] != "flow"] if len(rows) > SHOWN else rows
     labels = [group.label for group in result.scenario.flows]
-    for row, (goodput, part) in told[-SHOWN:]:
+    for row in told[-SHOWN:]:
         name = "all" if row["group"] is None else labels[row["group"]]
         table.add_row(
             f"{row['number']} {name}" if row["of"] == "flow" else name,
-            rate(goodput),
-            share(part),
+            rate(row["goodput_bps"]),
+            share(row["share"]),
             seconds(row["p95_rtt_s"]),
             seconds(row["p95_delay_s"]),
             count(row["dropped_packets"]),

@@ -21,7 +21,7 @@ const NAMED: &[Named] = &[
     Named {
         name: "goodput_bps",
         about: "payload acknowledged until each flow stopped, all flows, divided by the time from the first start to the last stop",
-        of: Summary::goodput,
+        of: |s| s.goodput(),
     },
     Named {
         name: "jain",
