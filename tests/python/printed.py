@@ -152,10 +152,10 @@ class Truth:
         return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
 
     def after(self, rows):
-        """Goodput of flows after the warm-up, from the first start to the last end; `None` for a single flow that did not run then."""
+        """Goodput of flows after the warm-up, from the first start to the last end; `None` if none ran then."""
         ran = [row for row in rows if row["stop_s"] > self.warm]
         if not ran:
-            return 0 if len(rows) > 1 else None
+            return None
         return (
             8
             * self.late(ran)
@@ -282,8 +282,7 @@ def performance_columns(truth: Truth):
     rows = truth.run.rows("performance")
 
     def after(row):
-        got = truth.after(mine(row))
-        return 0 if got is None and row["of"] != "flow" else got
+        return truth.after(mine(row))
 
     def mine(row):
         if row["of"] == "flow":

@@ -100,7 +100,7 @@ def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
         table.add_row(
             f"{row['number']} {name}" if row["of"] == "flow" else name,
             rate(row["goodput_bps"]),
-            share(row["share"]),
+            share(None if row["goodput_bps"] is None else row["share"]),
             seconds(row["p95_rtt_s"]),
             seconds(row["p95_delay_s"]),
             count(row["dropped_packets"]),

@@ -137,7 +137,14 @@ def test_equal_events_are_told_of_the_flow_that_has_them(capsys):
 
 def test_means_over_time_are_of_the_instants_that_both_sampled():
     def run(*samples):
-        flow = {"goodput_bps": 1e6, "completion_s": 1.0, "sent_packets": 9, "retransmissions": 0, "rtos": 0, "recoveries": 0}
+        flow = {
+            "goodput_bps": 1e6,
+            "completion_s": 1.0,
+            "sent_packets": 9,
+            "retransmissions": 0,
+            "rtos": 0,
+            "recoveries": 0,
+        }
         rows = {"flow": [0] * len(samples), "t_s": [0.1 * (i + 1) for i in range(len(samples))], "srtt_s": samples}
         return SimpleNamespace(flows=pl.DataFrame([flow]), samples=pl.DataFrame({**rows, "cwnd": [10] * len(samples)}))
 

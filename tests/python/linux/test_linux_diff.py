@@ -28,7 +28,12 @@ def test_means_of_equal_runs_are_equal_though_one_was_sampled_for_longer(kernel:
     bottleneck = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
     flow = {"workload": {"kind": "transfer", "bytes": "1 MB"}}
     scenario = ackclock.Scenario.from_dict(
-        {"duration": "4 s", "network": {"bottleneck": bottleneck}, "flows": [flow], "record": {"sample_interval": "10 ms"}}
+        {
+            "duration": "4 s",
+            "network": {"bottleneck": bottleneck},
+            "flows": [flow],
+            "record": {"sample_interval": "10 ms"},
+        }
     )
     result = compare(scenario)
     assert result.identical
