@@ -51,7 +51,7 @@ function ask() {
   if (text.length > LONGEST) { refuse(`found ${text.length} characters; allowed: at most ${LONGEST}`); return; }
   const seed = /^[0-9]{1,16}$/.test(at("seed").value) ? Number(at("seed").value) : NaN;
   if (!(seed <= Number.MAX_SAFE_INTEGER)) { refuse("seed: allowed: a whole number from 0 to 9007199254740991"); return; }
-  runner.ask({ text, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
+  runner.ask({ text, judged: state.lesson ? judged(text, state.lesson) : undefined, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
 }
 
 // Report why a request cannot be run.
@@ -116,7 +116,7 @@ function heard(data) {
   state.beside = [];
   fill();
   show();
-  judge();
+  judge(data.judged ? new Result({ ...data, ...data.judged, job: { ...data.job, text: data.job.judged } }) : state.result);
   besides(data.job);
   refilm();
   if (!document.body.dataset.drawn) performance.mark("drawn");
@@ -161,11 +161,11 @@ function teach(lesson) {
   changed(0);
 }
 
-// Judge the tasks by the last run; once completed, a task stays completed.
-function judge() {
+// Judge the tasks by a run of the last text; once completed, a task stays completed.
+function judge(run) {
   if (!state.lesson) return;
   state.lesson.tasks.forEach(({ holds }, i) => {
-    if (holds(state.result)) state.done.add(i);
+    if (holds(run)) state.done.add(i);
     at("tasks").children[i].classList.toggle("done", state.done.has(i));
   });
 }

@@ -82,6 +82,8 @@ function run(job) {
   const read = opened.read(text);
   if (!read.ok) { post({ number, read }); return; }
   post({ number, begun: read });
+  const shown = beside ? null : asJudged(job);
+  if (shown) opened.read(text);
   const began = begin(budget_ms);
   const ran = opened.run(seed, { memory });
   const wall_ms = performance.now() - began;
@@ -89,7 +91,21 @@ function run(job) {
   tables = ran.tables ?? [];
   const [found, buffers] = copied(opened, beside ? BESIDE : DRAWN);
   const names = tables.filter(({ rows }) => rows > 0).map(({ name, rows }) => [name, rows]);
-  post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
+  const own = shown ? { judged: shown[0] } : {};
+  post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found, ...own }, [...buffers, ...(shown?.[1] ?? [])]);
+}
+
+// Run the text by which a lesson's tasks are judged, if the job has one that can be run; returns its result with the
+// buffers to transfer.
+function asJudged({ judged, seed, budget_ms, memory }) {
+  const read = judged === undefined ? { ok: false } : opened.read(judged);
+  if (!read.ok) return null;
+  begin(budget_ms);
+  const ran = opened.run(seed, { memory });
+  tables = ran.tables ?? [];
+  if (!ran.ok) return null;
+  const [found, buffers] = copied(opened, DRAWN);
+  return [{ read, tables: found }, buffers];
 }
 
 // Return a table as CSV. If only some of its columns were recorded, the table is first recorded again in full.

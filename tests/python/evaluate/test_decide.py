@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +85,7 @@ def test_a_look_that_the_time_cuts_off_leaves_no_trace() -> None:
     draws = drawn(0.045)
     found = decide([verdict(draws[:12])], "standard", Within(seconds=60), lambda *_: None, lacking)
     assert (found.looks, found.runs, found.seeds, found.verdicts, found.ended) == (0, 0, {}, {}, "time")
-    assert page.decided(found) == "No further look: the time does not reach for more."
+    assert page.decided(found) == "No further look: the time does not reach for more (--within MINUTES gives more)."
 
 
 def test_a_row_on_the_margin_ends_after_the_looks_that_are_paid_for() -> None:
@@ -95,6 +96,27 @@ def test_a_row_on_the_margin_ends_after_the_looks_that_are_paid_for() -> None:
     assert told is not None
     assert told.how == "nothing"
     assert "not expected" in told.text
+
+
+def test_after_the_last_look_time_is_left_and_the_next_step_is_named() -> None:
+    draws = [0.053 - 0.05, 0.053 + 0.05] * (6 * 2**LOOKS)  # 6 % beyond the margin
+    found = decide([verdict(draws[:12])], "standard", Within(seconds=600), looker(draws), lacking)
+    assert (found.looks, found.ended) == (LOOKS, "looks")
+    said = page.decided(found)
+    assert f"it ends after {LOOKS} further looks though time is left" in said
+    last = found.verdicts["3"]
+    told = settling(last, PLAN, {})
+    assert told is not None
+    assert told.how == "nothing"  # no row of the full scale, and the same command would look no further
+    assert f"after {LOOKS} further looks, the last with {12 * 2**LOOKS} seeds of each cell" in told.text
+    ends = re.search(r"loss ([\d.]+) to ([\d.]+), and 1 is within", told.text)
+    assert ends is not None
+    assert float(ends[1]) < 1 < float(ends[2])
+    larger = replace(ROW, cells=(CELL, Cell(id="b", scenario={}, scale="full")))
+    told = settling(replace(last, row=larger), PLAN, {})
+    assert told is not None
+    assert told.how == "scale"
+    assert told.text.startswith(f"the full scale, with 2 cells: {LOOKS} further looks")
 
 
 def test_a_few_cells_ask_for_the_larger_scale() -> None:
