@@ -325,11 +325,11 @@ def _plan(controller: str, asked: Options) -> Plan:
 
 
 def _stem(controller: str) -> str:
-    """Return the stem of the output folder's name: the file of a class, or a bug of the zoo."""
-    head, _, bug = controller.partition(":")
-    return (
-        f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
-    )
+    """Return the stem of the output folder's name: the file of a class, a bug of the zoo, a controller of a stack."""
+    head = controller.partition(":")[0]
+    if head in ("zoo", "quinn", "stack"):
+        return controller.replace(":", "-")
+    return Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
 
 
 def _environment(asked: str) -> Environment:

@@ -194,13 +194,28 @@ def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Sheet:
 
 def _links(result: Run) -> Sheet:
     links = result.rows("links")
+    busy = [row for row in links if row["arrivals"] > 0]
+    table = _of_links(busy, short=_terminal.width() < ROOMY)
+    if table.width > _terminal.width():
+        table = _of_links(busy, short=True)
+    table = _more(table, busy)
+    if warmed_up(result):
+        before = dropped(links)[1]
+        table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
+    if wait := without_limit(result):
+        table.say(
+            f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
+        )
+    return table
+
+
+def _of_links(busy: Sequence[dict[str, Any]], *, short: bool) -> Sheet:
     table = _table(
         "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
     )
-    busy = [row for row in links if row["arrivals"] > 0]
     for row in busy[:SHOWN]:
         name = shown(row["name"])
-        if _terminal.width() < ROOMY:
+        if short:
             name = name.replace(".forward", " →").replace(".backward", " ←")
         table.add_row(
             name,
@@ -210,14 +225,6 @@ def _links(result: Run) -> Sheet:
             count(row["marked"]),
             NONE if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
             NONE if (largest := largest_queue(row)) is None else count(largest),
-        )
-    table = _more(table, busy)
-    if warmed_up(result):
-        before = dropped(links)[1]
-        table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
-    if wait := without_limit(result):
-        table.say(
-            f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
         )
     return table
 

@@ -13,6 +13,7 @@ from ackclock.cli._sweep import percent as of_sweep
 from ackclock.conform import predicates
 from ackclock.diagnose._page import percent as of_diagnosis
 from ackclock.evaluate.page import with_unit
+from ackclock.judge.bound import number as judged
 from ackclock.study.population import told
 from ackclock.sweep.page import _cell
 
@@ -23,6 +24,7 @@ SHARES = {
     "hundredths": lambda value: text.share(value, 2),
     "sweep": of_sweep,
     "groups of a sweep": lambda value: _cell(value, 100.0, "%"),
+    "claims": lambda value: judged(100 * value, "%"),
     "evaluation": lambda value: with_unit(value, "share"),
 }
 
