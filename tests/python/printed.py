@@ -17,6 +17,7 @@ import ackclock
 UNITS = {"Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, "bit/s": 1.0, "s": 1.0, "ms": 1e-3, "%": 0.01, "": 1.0}
 NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?"
 TINY = "less than 0.01 %"
+NEARLY_ALL = "more than 99.99 %"
 AMOUNT = rf"({TINY}|{NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
 COUNT = rf"({NUMBER}|no)"
 LIMITED = (
@@ -60,6 +61,8 @@ def agrees(text: str, value: float | None) -> bool:
         return value == 0
     if text == TINY:
         return 0 < value < 1e-4
+    if text == NEARLY_ALL:
+        return 0.9999 < value < 1
     number, _, unit = text.partition(" ")
     number = number.replace(",", "").replace("−", "-")
     decimals = len(number.partition(".")[2])

@@ -13,7 +13,7 @@ from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
 from ackclock.plot.style import GREY, OKABE_ITO
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, paragraph
-from ackclock.text import EQUAL, NONE, change, seconds, share
+from ackclock.text import NONE, change, seconds, share
 
 if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis, Fit, Identity, Outcome
@@ -257,7 +257,7 @@ def _told(value: float, unit: str) -> str:
 
 def percent(error: float | None) -> str:
     """Return a fraction with its sign, as text."""
-    return "0.0 %" if abs(error) < EQUAL else change(error, 1)
+    return change(error, 1)
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:

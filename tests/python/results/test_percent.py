@@ -59,7 +59,7 @@ def test_less_than_all_is_never_100_percent_and_more_than_nothing_never_0(form):
 
 
 def test_a_difference_is_0_percent_only_if_there_is_none():
-    assert text.change(0.0) == text.change(-2.2e-16) == "+0.00 %"
+    assert text.change(0.0) == text.change(-2.2e-16) == "0.00 %"
     for value in (3e-6, -3e-6, 4e-4, -4e-4, 0.2):
         for said in (text.change(value), text.change(value, 1), of_diagnosis(value)):
             assert number(said) != 0, said
