@@ -339,3 +339,16 @@ def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
         elif not line.startswith(("┏", "┡", "└")):
             words.append(line)
     return "\n".join(words), tables
+
+
+def joint(run: ackclock.Run, group: int | None = None, *, since_s: float = 0.0) -> tuple[float, float]:
+    """Bits of a group's flows (`None`: of all), each until its stop, and seconds from their first start to their last stop."""
+    own = {row["number"]: row for row in run.rows("performance") if row["of"] == "flow"}
+    mine = [row for row in run.rows("flows") if group in (None, row["group"])]
+    ran = [row for row in mine if row["stop_s"] > max(since_s, row["start_s"])]
+    if not ran:
+        return 0.0, 0.0
+    rates = [row["goodput_bps"] if since_s == 0 else own[row["flow"]]["goodput_bps"] for row in ran]
+    starts = [max(since_s, row["start_s"]) for row in ran]
+    bits = sum(rate * (row["stop_s"] - start) for rate, row, start in zip(rates, ran, starts, strict=True))
+    return bits, max(row["stop_s"] for row in ran) - min(starts)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from printed import Page, terminal_tables
+from printed import Page, joint, terminal_tables
 
 import ackclock
 from ackclock import Scenario, metrics, report
@@ -92,24 +92,12 @@ def test_goodput_of_several_flows_is_bytes_over_one_window(seed, tmp_path):
     """Rows of the table and metrics of a sweep, against the flows' own bytes and times."""
     scenario = Scenario.from_dict(drawn(seed))
     made = ackclock.run(scenario, seed=seed)
-    flows, warm_s = made.rows("flows"), scenario.record.engine()["warm_up_ns"] / 1e9
-    own = {row["number"]: row for row in made.rows("performance") if row["of"] == "flow"}
-
-    def joint(mine: list[dict[str, Any]], since: float) -> tuple[float, float]:
-        """Bytes by each flow's stop, from its rate, and the window."""
-        ran = [row for row in mine if row["stop_s"] > max(since, row["start_s"])]
-        bits = 0.0
-        for row in ran:
-            rate = row["goodput_bps"] if since == 0 else own[row["flow"]]["goodput_bps"]
-            bits += rate * (row["stop_s"] - max(since, row["start_s"]))
-        starts = [max(since, row["start_s"]) for row in ran]
-        return bits, (max(row["stop_s"] for row in ran) - min(starts)) if ran else 0.0
-
+    warm_s = scenario.record.engine()["warm_up_ns"] / 1e9
     for row in made.rows("performance"):
         if row["of"] != "flow":
-            bits, span = joint([one for one in flows if row["group"] in (None, one["group"])], warm_s)
+            bits, span = joint(made, row["group"], since_s=warm_s)
             assert row["goodput_bps"] == (pytest.approx(bits / span, rel=1e-9) if span else None)
-    bits, span = joint(flows, 0.0)
+    bits, span = joint(made)
     axis = Axis(key="network.bottleneck.delay", values=("5 ms",))
     swept, _ = run(Sweep(name="one", scenario=scenario, axes=(axis,), seeds=(seed,)), tmp_path / "s", Threads(1))
     found = swept.runs["goodput_bps"][0]
