@@ -338,11 +338,11 @@ def _plan(controller: str, asked: Options) -> Plan:
 
 
 def _stem(controller: str) -> str:
-    """Return the stem of the output folder's name: a class's file, or a bug in the zoo."""
-    head, _, bug = controller.partition(":")
-    return (
-        f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
-    )
+    """Return the stem of the output folder's name: a class's file, a bug in the zoo, a stack's controller."""
+    head = controller.partition(":")[0]
+    if head in ("zoo", "quinn", "stack"):
+        return controller.replace(":", "-")
+    return Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
 
 
 def _environment(asked: str) -> Environment:

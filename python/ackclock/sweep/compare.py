@@ -141,10 +141,10 @@ class Compared:
 
         first, second = self.names
         table = Table(title=f"{first} and {second}, {self.seeds} seeds", title_justify="left", caption_justify="left")
-        table.add_column("metric")
+        table.add_column("metric", overflow="fold")  # names that are cut are alike
         for head in (first, second, "difference", "95 % interval"):
-            table.add_column(head, justify="right")
-        table.add_column("outcome")
+            table.add_column(head, justify="right", overflow="fold")
+        table.add_column("outcome", overflow="fold")
         for name, c in self.metrics.items():
             d = c.difference
             bounds = f"{number(d.low)} to {number(d.high)}" if math.isfinite(d.low) else "–"
