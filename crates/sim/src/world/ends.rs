@@ -399,9 +399,9 @@ mod tests {
     #[test]
     fn sizes_of_what_each_flow_needs_are_bounded() {
         let sizes = [
-            ("end of a connection", size_of::<Option<End>>(), 9999),
-            ("slot of a connection", size_of::<Slot>(), 9999),
-            ("source of a flow's packets", size_of::<Origin>(), 9999),
+            ("end of a connection", size_of::<Option<End>>(), 208),
+            ("slot of a connection", size_of::<Slot>(), 12),
+            ("source of a flow's packets", size_of::<Origin>(), 96),
             ("link", size_of::<LinkSlot>(), 128),
         ];
         for (what, bytes, most) in sizes {

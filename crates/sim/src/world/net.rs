@@ -171,9 +171,7 @@ impl Net {
         let mut links: Vec<_> = links
             .map(|(config, kind)| LinkSlot::new(&recipes[kind as usize], &config, seed, shortcuts))
             .collect();
-        if layout.losses_restart {
-            links.iter_mut().for_each(|slot| slot.link.expect_restarts());
-        }
+        links.iter_mut().filter(|_| layout.losses_restart).for_each(|slot| slot.link.expect_restarts());
         Net {
             links,
             names: Rc::new(layout.take_names()),
