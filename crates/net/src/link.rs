@@ -63,7 +63,7 @@ pub struct Link {
 enum Kind {
     /// A fixed rate and delay behind a drop-tail queue.
     Plain,
-    /// The same behind a loss model.
+    /// Plain link behind a loss model.
     Lossy,
     /// A queue that holds its packets, and no rare features.
     Holding,
