@@ -3,6 +3,7 @@
 
 mod application;
 mod ecn;
+mod halves;
 mod handshake;
 mod info;
 mod keepalive;
@@ -25,6 +26,7 @@ use crate::sender::{Leaving, Sender};
 use ecn::{Marks, Mode};
 use keepalive::Keeper;
 
+pub use halves::Halves;
 pub use info::Info;
 pub use keepalive::KeepAlive;
 pub use queries::AccurateMarks;
@@ -123,17 +125,6 @@ impl Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
         let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
         Connection::of(config, responder, sender, receiver)
-    }
-
-    /// Return a new end that reuses the memory of this closed one.
-    pub fn renewed(self, flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
-        let (Sending::Awake(mut sender), Receiving::Awake(mut receiver)) = (self.sender, self.receiver)
-        else {
-            return Connection::sharing(flow, config, responder);
-        };
-        sender.renew(flow, responder, config);
-        *receiver = Receiver::of_end(config, responder);
-        Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
     }
 
     /// Return a connection in its initial state.
