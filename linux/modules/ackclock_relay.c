@@ -12,6 +12,10 @@
  * poll():  readable when the lookahead of the oldest packet is over.
  * ioctl(): RELAY_HOST makes a device in the caller's namespace; the two hosts of a pair have the numbers 2n and 2n + 1.
  *
+ * A device without segmentation offload copies packets, as a program's TUN device would. One with it (SG, checksums and
+ * TSO set with ethtool) hands them on as they are, as a veth does behind a router, so packets of several segments arrive
+ * whole.
+ *
  * The names of packets are kernel addresses, so a program that opens this device must be trusted. The device serves a
  * single program.
  */
@@ -37,7 +41,8 @@
 #endif
 
 #define HOSTS 512
-#define HEAD 104
+#define HEAD 103
+#define OFFLOADS (NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_ALL_TSO)
 #define BATCH 512
 
 struct sent {
@@ -45,8 +50,8 @@ struct sent {
 	u64 packet;
 	u32 len;
 	u16 host;
+	u16 segments;
 	u8 after;		/* a delivery came earlier in this nanosecond */
-	u8 unused;
 	u8 head[HEAD];
 };
 
@@ -136,16 +141,40 @@ static struct sk_buff *copied(struct sk_buff *skb)
 	return copy;
 }
 
+/* The packet itself, with headers of its own, free of its sender. */
+static struct sk_buff *handed_on(struct sk_buff *skb)
+{
+	skb_orphan(skb);
+	skb_scrub_packet(skb, true);
+	skb_clear_delivery_time(skb);
+	if (skb_cow(skb, 0)) {
+		kfree_skb(skb);
+		return NULL;
+	}
+	return skb;
+}
+
+static struct sk_buff *taken(struct sk_buff *skb, struct net_device *dev)
+{
+	struct sk_buff *copy;
+
+	if (dev->features & NETIF_F_SG)
+		return handed_on(skb);
+	copy = copied(skb);
+	consume_skb(skb);
+	return copy;
+}
+
 static netdev_tx_t relay_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct host *host = netdev_priv(dev);
-	struct sk_buff *copy = copied(skb);
 	u64 now = ktime_get_ns();
 	u64 deadline = now + host->lookahead;
+	struct sk_buff *copy;
 	bool first;
 
 	skb_tx_timestamp(skb);
-	consume_skb(skb);
+	copy = taken(skb, dev);
 	if (!copy) {
 		dev->stats.tx_dropped++;
 		return NETDEV_TX_OK;
@@ -261,8 +290,8 @@ static ssize_t relay_read(struct file *file, char __user *to, size_t room, loff_
 		s->packet = (u64)skb;
 		s->len = skb->len;
 		s->host = note(skb)->host;
+		s->segments = skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
 		s->after = note(skb)->after;
-		s->unused = 0;
 		memset(s->head, 0, HEAD);
 		skb_copy_bits(skb, 0, s->head, min_t(u32, skb->len, HEAD));
 	}
@@ -325,6 +354,7 @@ static void relay_setup(struct net_device *dev)
 #else
 	dev->features |= NETIF_F_LLTX;
 #endif
+	dev->hw_features = OFFLOADS;
 	dev->mtu = 1500;
 	dev->min_mtu = 68;
 	dev->max_mtu = 65535;

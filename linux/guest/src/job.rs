@@ -118,6 +118,9 @@ pub enum Network {
     Relay {
         /// Whether the kernel may run ahead of the links; otherwise every event is processed when it is due.
         ahead: bool,
+        /// Whether hosts' cards have offloads, and packets are handed on as they are instead of copied.
+        #[serde(default)]
+        whole: bool,
     },
     /// The kernel's own queueing disciplines run on the wires between routers.
     Qdisc {

@@ -325,8 +325,12 @@ impl Relay {
             self.decide(0, sent.packet, 0, Fate::Lost);
             return;
         };
-        let packet =
-            Packet { header: content, flow, conn, bytes: sent.len + self.framing, forward, ecn, more: 0 };
+        let more = sent.segments.saturating_sub(1);
+        let bytes = match more {
+            0 => sent.len + self.framing,
+            more => content.charge(self.framing, more),
+        };
+        let packet = Packet { header: content, flow, conn, bytes, forward, ecn, more };
         if let Some(gauges) = self.gauges_of(flow) {
             gauges.depart(Time(now), &packet);
         }

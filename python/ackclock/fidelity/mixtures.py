@@ -450,7 +450,6 @@ def _hosts(it: Mixture) -> None:
 
 
 def _offload(it: Mixture) -> None:
-    it.network = "qdisc"
     for flow in range(it.flows):
         it.set("offload", ("flows", flow, "stack", "tso"), True)
 

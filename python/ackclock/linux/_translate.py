@@ -14,7 +14,7 @@ from ackclock.linux._qdiscs import NotByQdiscError, links_of, qdiscs
 from ackclock.scenario import ClassicSlowStart, Host, HyStart, Link, Stack
 from ackclock.scenario._base import schema
 
-__all__ = ["NETWORKS", "job", "kernel_controller"]
+__all__ = ["NETWORKS", "job", "kernel_controller", "packet_memory"]
 
 NetworkKind = Literal["auto", "qdisc", "relay"]
 NETWORKS = ("auto", "qdisc", "relay")
@@ -46,13 +46,13 @@ LEAST_WINDOW = 2600
 UNBOUNDED = 2**61
 """Unlimited SO_MAX_PACING_RATE, bytes/s. All bits set would mean no pacing."""
 
-PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
-"""Fraction of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`): behind a veth and
-behind a TUN device.
+PAYLOAD_SHARE = {"handed-on": 162, "copied": 160}
+"""Fraction of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`), by
+`stack.packet_memory`.
 """
 
 PACKET_MEMORY = {"qdisc": "handed-on", "relay": "copied"}
-"""Value of `stack.packet_memory` for each of the two networks."""
+"""Value of `stack.packet_memory` for each of the two networks. The relay's is that of qdiscs if a host has offloads."""
 
 UDP_IP = 28
 """Length of the IPv4 and UDP headers, bytes."""
@@ -190,15 +190,12 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
                     found=found,
                     allowed="what the kernel's queueing disciplines can do; --network relay can do it",
                 ) from None
-    if plan["kind"] == "relay" and (large := [i for i, host in enumerate(hosts) if host["tso"]]):
-        raise ScenarioError(
-            key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
-        )
     if plan["kind"] == "relay":
         _check_relay(scenario["network"])
+        plan["whole"] = any(host["tso"] for host in hosts)
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
-        memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])
+        memory = group.get("stack", {}).get("packet_memory", real := packet_memory(plan))
         if memory != real:
             allowed = f"{quote(real)}, where the network is --network {plan['kind']}"
             raise ScenarioError(key=f"flows.{i}.stack.packet_memory", found=quote(memory), allowed=allowed)
@@ -206,7 +203,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
         if host["sysctl"]:
             shared = [] if plan["kind"] == "relay" else [TXREHASH]
             host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"]), *shared])
-        _bound_buffer(host, plan["kind"])
+        _bound_buffer(host, packet_memory(plan))
         del host["small_queues"]
     return {
         "scenario": {**scenario, "flows": [_flow(group) for group in flows]},
@@ -216,6 +213,11 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
         "hosts": hosts,
         "capture": scenario["record"].get("capture", "none") != "none",
     }
+
+
+def packet_memory(plan: Mapping[str, Any]) -> str:
+    """Return `stack.packet_memory` of the hosts of a network."""
+    return PACKET_MEMORY["qdisc" if plan.get("whole") else plan["kind"]]
 
 
 def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -508,13 +510,13 @@ UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
 """Values of a host's keys that have no effect."""
 
 
-def _bound_buffer(host: dict[str, Any], network: str) -> None:
+def _bound_buffer(host: dict[str, Any], memory: str) -> None:
     """Limit the window through the receive buffer, from the first segment on. TCP_WINDOW_CLAMP, which determines the
     window scale, loses its effect with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
         low, first, _ = RMEM
-        most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[network])
+        most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[memory])
         host["sysctl"] = sorted(
             {**dict(host["sysctl"]), "net/ipv4/tcp_rmem": f"{min(low, most)} {min(first, most)} {most}"}.items()
         )

@@ -18,9 +18,10 @@ pub struct Sent {
     pub len: u32,
     /// Number of the sending host.
     pub host: u16,
+    /// Number of segments in the packet.
+    pub segments: u16,
     /// Whether a packet was delivered to the host earlier in the same nanosecond.
     pub after: u8,
-    unused: u8,
     head: [u8; HEAD],
 }
 
@@ -54,7 +55,7 @@ pub enum Fate {
     Lost,
 }
 
-const HEAD: usize = 104;
+const HEAD: usize = 103;
 /// Maximum number of packets per system call.
 const BATCH: usize = 512;
 
