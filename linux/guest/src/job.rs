@@ -229,6 +229,9 @@ pub struct Host {
 pub struct Card {
     /// Discipline for packets that wait at the card.
     pub device: Option<Qdisc>,
+    /// Rate of the card's line, bit/s, with the relay; 0 = infinite.
+    #[serde(default)]
+    pub line: u64,
     /// Whether the card cuts packets into segments; otherwise packets of several segments cross the network whole.
     pub cuts: bool,
     /// Whether segments that arrive together are merged.

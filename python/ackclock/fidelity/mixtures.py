@@ -425,7 +425,6 @@ def _ends(it: Mixture) -> None:
 
 
 def _hosts(it: Mixture) -> None:
-    it.network = "qdisc"
     machines: list[Table] = []
     table = {key["name"]: key for key in schema_table("host")["keys"]}
     for name in ("sender", "receiver"):

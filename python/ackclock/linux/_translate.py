@@ -5,12 +5,13 @@ Length: each key's translation is next to its refusals.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.linux._facts import Has
-from ackclock.linux._qdiscs import NotByQdiscError, links_of, qdiscs
+from ackclock.linux._qdiscs import NotByQdiscError, lay_lines, links_of, qdiscs
 from ackclock.scenario import ClassicSlowStart, Host, HyStart, Link, Stack
 from ackclock.scenario._base import schema
 
@@ -180,8 +181,10 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
     plan: dict[str, Any] = {"kind": "relay", "ahead": True}
     if network != "relay":
         try:
-            plan = qdiscs(scenario, hosts, seed)
+            laid = copy.deepcopy(hosts)
+            plan = qdiscs(scenario, laid, seed)
             _check_queues(scenario, kernel)
+            hosts = laid
         except NotByQdiscError as error:
             if network == "qdisc":
                 key, found = error.args
@@ -192,7 +195,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
                 ) from None
     if plan["kind"] == "relay":
         _check_relay(scenario["network"])
-        plan["whole"] = any(host["tso"] for host in hosts)
+        _lay_cards(hosts, flows)
+        plan["whole"] = any(host["tso"] or any(c["device"] or c["gro"] for c in host["cards"]) for host in hosts)
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
         memory = group.get("stack", {}).get("packet_memory", real := packet_memory(plan))
@@ -486,23 +490,24 @@ def _check_relay(network: Mapping[str, Any]) -> None:
             raise ScenarioError(key=key, found=quote(what), allowed=f"strip-ce, mark-all, {allowed}")
 
 
+def _lay_cards(hosts: Sequence[Mapping[str, Any]], flows: Sequence[Mapping[str, Any]]) -> None:
+    """Give the hosts' cards on the relay their own queue and line."""
+    try:
+        lay_lines(hosts, sum(group.get("count", 1) for group in flows))
+    except NotByQdiscError as error:
+        key, found = error.args
+        raise ScenarioError(key=key, found=found, allowed="one without, where the network is --network relay") from None
+
+
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
     """Refuse effects that the links between the devices do not support."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
-        if network == "relay" and (sends["device"] or receives["device"]):
-            key = f"flows.{i}.{'host' if sends['device'] else 'peer_host'}"
-            allowed = "one without, where the network is --network relay"
-            raise ScenarioError(key=key, found="a host with a device of its own", allowed=allowed)
-        if network == "relay" and (sends["gro"] or receives["gro"]):
-            key = f"flows.{i}.{'host' if sends['gro'] else 'peer_host'}"
-            allowed = "one without, where the network is --network relay"
-            raise ScenarioError(key=key, found="a host with gro", allowed=allowed)
-        if host["tso"] and sends["cuts"] != receives["cuts"]:
+        if network == "qdisc" and host["tso"] and sends["cuts"] != receives["cuts"]:
             raise ScenarioError(
                 key=f"flows.{i}.peer_host",
                 found="cuts_packets at one end only",
-                allowed="at both ends or at none, with the linux backend",
+                allowed="at both ends or at none, with --network qdisc",
             )
 
 

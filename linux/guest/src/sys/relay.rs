@@ -20,6 +20,8 @@ pub struct Sent {
     pub host: u16,
     /// Number of segments in the packet.
     pub segments: u16,
+    /// Payload of a full segment, if there are several, bytes.
+    pub segment: u16,
     /// Whether a packet was delivered to the host earlier in the same nanosecond.
     pub after: u8,
     head: [u8; HEAD],
@@ -55,7 +57,7 @@ pub enum Fate {
     Lost,
 }
 
-const HEAD: usize = 103;
+const HEAD: usize = 101;
 /// Maximum number of packets per system call.
 const BATCH: usize = 512;
 
@@ -70,6 +72,13 @@ struct Lookahead {
     ns: u64,
     host: u32,
     unused: u32,
+}
+
+#[repr(C)]
+struct Line {
+    rate: u64,
+    host: u32,
+    framing: u32,
 }
 
 /// The open device of the relay.
@@ -109,6 +118,13 @@ impl Device {
         let mut wanted = Lookahead { ns, host: host as u32, unused: 0 };
         let at = std::ptr::from_mut(&mut wanted).cast();
         self.control(request(1, 2, size_of::<Lookahead>()), at, "relay: lookahead")
+    }
+
+    /// Let a host's device transmit one packet after another at this rate, bit/s; `framing` bytes are charged for each
+    /// segment.
+    pub fn set_line(&self, host: usize, rate: u64, framing: u32) -> Result<()> {
+        let mut line = Line { rate, host: host as u32, framing };
+        self.control(request(1, 3, size_of::<Line>()), std::ptr::from_mut(&mut line).cast(), "relay: line")
     }
 
     /// Make the deliveries that are due, then read the sent packets, oldest first; returns false if none are left.
