@@ -17,6 +17,8 @@
  * whole. With GRO on, such a device is polled, as a veth is, and the kernel merges what one poll finds. A device with a
  * line transmits one packet after another: while it is busy, packets wait in its queueing discipline.
  *
+ * Length: both ends of a device, which sends and receives, and the program between them.
+ *
  * The names of packets are kernel addresses, so a program that opens this device must be trusted. The device serves a
  * single program.
  */
@@ -44,6 +46,9 @@
 #define HOSTS 512
 #define HEAD 101
 #define OFFLOADS (NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_ALL_TSO)
+#ifndef NETIF_F_GSO_ACCECN /* before Linux 6.18 */
+#define NETIF_F_GSO_ACCECN 0
+#endif
 #define BATCH 512
 
 struct sent {
@@ -485,6 +490,7 @@ static void relay_setup(struct net_device *dev)
 	dev->features |= NETIF_F_LLTX;
 #endif
 	dev->hw_features = OFFLOADS;
+	dev->features = NETIF_F_GSO_ACCECN;
 	dev->mtu = 1500;
 	dev->min_mtu = 68;
 	dev->max_mtu = 65535;

@@ -195,7 +195,7 @@ impl Wiring {
                 relay.new_host(DEVICE)?;
                 node.up(DEVICE, host.mtu, false)?;
                 if whole {
-                    sys::offloads(DEVICE)?;
+                    sys::relay::offloads(DEVICE)?;
                     set_card(node, host, card)?;
                 }
             }

@@ -6,6 +6,8 @@
 //! minimum delay of a packet's path (`least`): a sent packet may stay unprocessed for that long. Deliveries that no
 //! other packet can still change are reported ahead of time ([`Relay::tell_ahead`]). Links read the timestamps of
 //! packets and never the clock, so late processing does not change results.
+//!
+//! Length: a packet's way from its header through the links to its fate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;

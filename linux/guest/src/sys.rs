@@ -304,11 +304,6 @@ pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     Ok(())
 }
 
-/// Let a device take packets of several segments, with their checksums unfinished.
-pub fn offloads(name: &str) -> Result<()> {
-    [ETHTOOL_SSG, ETHTOOL_STXCSUM, ETHTOOL_STSO].iter().try_for_each(|&command| set_offload(name, command, true))
-}
-
 /// Set whether the kernel cuts packets into segments in software, in front of the device.
 pub fn set_segmentation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGSO, on)
@@ -338,8 +333,6 @@ fn set_offload(name: &str, command: u32, on: bool) -> Result<()> {
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &request) }, "ethtool").map(drop)
 }
 
-const ETHTOOL_STXCSUM: u32 = 0x17;
-const ETHTOOL_SSG: u32 = 0x19;
 const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_SGRO: u32 = 0x2c;

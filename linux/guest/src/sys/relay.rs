@@ -4,7 +4,7 @@ use std::io::Result;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::{check, text};
+use super::{check, set_offload, text, ETHTOOL_STSO};
 
 /// A packet that a host has sent.
 #[derive(Clone, Copy)]
@@ -145,6 +145,16 @@ impl Device {
         Ok(())
     }
 }
+
+/// Let a device take packets of several segments, with their checksums unfinished.
+pub fn offloads(name: &str) -> Result<()> {
+    [ETHTOOL_SSG, ETHTOOL_STXCSUM, ETHTOOL_STSO]
+        .iter()
+        .try_for_each(|&command| set_offload(name, command, true))
+}
+
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_SSG: u32 = 0x19;
 
 /// Request number of an ioctl of the relay (`_IOC`).
 fn request(direction: u64, number: u64, size: usize) -> u64 {
