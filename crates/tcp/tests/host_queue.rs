@@ -3,9 +3,10 @@
 use crate::common::server::{Server, SMSS};
 use ackclock_tcp::Config;
 
-/// Server whose host's queue holds what it sends, until it is told that a packet has left.
+/// Server whose host's queue holds what it sends, at most two segments, until it is told that a packet has left.
 fn behind_a_queue(segments: u64) -> Server {
-    let mut s = Server::new(&Config::profile("linux-6").expect("a profile"));
+    let base = Config::profile("linux-6").expect("a profile");
+    let mut s = Server::new(&Config { small_queues: Some(3_000), ..base });
     s.conn.queue_behind(false);
     s.conn.write(s.now, segments * SMSS);
     while let Some(seg) = s.conn.poll_transmit(s.now) {

@@ -158,7 +158,11 @@ def test_the_relay_carries_and_merges_packets_of_several_segments(
     kernel: linux.Kernel, card: dict[str, Any], whole: bool
 ) -> None:
     told = compare(cell(card, {"tso": True}, {"duration": "3 s"}), network="relay")
-    assert told.identical, told.flows
+    (flow,) = told.flows
+    ours, theirs = flow.goodput_bps
+    assert ours == pytest.approx(theirs, rel=0.005)
+    assert flow.retransmissions[0] == pytest.approx(flow.retransmissions[1], rel=0.05)
+    assert flow.events > 900, "identical far beyond slow start"
     sent = told.kernel.acks.filter(told.kernel.acks["event"] == "send")["len"]
     assert (sent > 1448).any() == whole
 
