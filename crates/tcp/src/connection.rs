@@ -57,7 +57,7 @@ pub enum State {
 pub enum Due {
     /// A segment of an established connection.
     Segment(Leaving),
-    /// An ACK of an established connection. Only another ACK can follow it ([`Connection::ack_due`]).
+    /// An ACK of an established connection. Only another ACK can follow ([`Connection::ack_due`]).
     Ack(Leaving),
     /// A segment of the handshake or the close, if one is to be sent.
     Unsettled,

@@ -1,4 +1,4 @@
-//! Packets of a connection that wait in the queue of their host's device.
+//! Packets of a connection waiting in the queue of their host's device.
 
 use super::Connection;
 use crate::sender::Sender;
@@ -9,7 +9,7 @@ impl Connection {
         self.sender.now_mut().map_or(0, Sender::take_refused)
     }
 
-    /// Charge a packet with `payload` bytes from offset `start` that has entered the host's queue.
+    /// Charge a packet carrying `payload` bytes from offset `start` that has entered the host's queue.
     pub fn queued(&mut self, start: u64, payload: u32) {
         if let Some(sender) = self.sender.now_mut() {
             sender.queued(start, payload);
