@@ -246,6 +246,15 @@ impl Header {
         }
     }
 
+    /// Offset of the first byte of a segment; 0 for a datagram.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        match self {
+            Header::Tcp(seg) => seg.seq,
+            Header::Datagram(_) => 0,
+        }
+    }
+
     /// Ordinal of the data segment or chunk, counted from 1 in order of first transmission (0 without data), and
     /// its transmission number: 0 for the original, 1 for the first retransmission, ...
     #[inline]

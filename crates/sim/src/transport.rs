@@ -392,16 +392,16 @@ impl Transport {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
 
-    /// Record that a packet carrying `payload` bytes entered the host's queue.
-    pub fn queued(&mut self, payload: u32) {
+    /// Record that a packet carrying `payload` bytes from offset `start` entered the host's queue.
+    pub fn queued(&mut self, start: u64, payload: u32) {
         if let Transport::Tcp(tcp) = self {
-            tcp.queued(payload);
+            tcp.queued(start, payload);
         }
     }
 
     /// Record that a packet carrying `payload` bytes left the host's queue. Return whether TCP was waiting for that.
-    pub fn left_queue(&mut self, payload: u32) -> bool {
-        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
+    pub fn left_queue(&mut self, start: u64, payload: u32) -> bool {
+        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(start, payload))
     }
 
     /// Assume that the host's NIC splits multi-segment packets.

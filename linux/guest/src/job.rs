@@ -118,6 +118,9 @@ pub enum Network {
     Relay {
         /// Whether the kernel may run ahead of the links; otherwise every event is processed when it is due.
         ahead: bool,
+        /// Whether hosts' cards have offloads, and packets are handed on as they are instead of copied.
+        #[serde(default)]
+        whole: bool,
     },
     /// The kernel's own queueing disciplines run on the wires between routers.
     Qdisc {
@@ -229,6 +232,9 @@ pub struct Host {
 pub struct Card {
     /// Discipline for packets that wait at the card.
     pub device: Option<Qdisc>,
+    /// Rate of the card's line, bit/s, with the relay; 0 = infinite.
+    #[serde(default)]
+    pub line: u64,
     /// Whether the card cuts packets into segments; otherwise packets of several segments cross the network whole.
     pub cuts: bool,
     /// Whether segments that arrive together are merged.

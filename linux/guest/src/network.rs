@@ -156,7 +156,7 @@ impl Wiring {
             wiring.hosts.push(pair);
         }
         match &job.network {
-            Network::Relay { .. } => wiring.lay_relay(job)?,
+            Network::Relay { whole, .. } => wiring.lay_relay(job, *whole)?,
             Network::Qdisc { forward, backward, .. } => wiring.lay_routers(job, forward, backward)?,
         }
         for (group, pair) in wiring.hosts.iter().enumerate() {
@@ -187,13 +187,17 @@ impl Wiring {
         Ok(wiring)
     }
 
-    fn lay_relay(&mut self, job: &Job) -> Result<()> {
+    fn lay_relay(&mut self, job: &Job, whole: bool) -> Result<()> {
         let relay = Device::new()?;
         for (pair, host) in self.hosts.iter().zip(&job.hosts) {
-            for node in pair {
+            for (node, card) in pair.iter().zip(&host.cards) {
                 sys::enter(node.fd())?;
                 relay.new_host(DEVICE)?;
                 node.up(DEVICE, host.mtu, false)?;
+                if whole {
+                    sys::relay::offloads(DEVICE)?;
+                    set_card(node, host, card)?;
+                }
             }
         }
         self.relay = Some(relay);
