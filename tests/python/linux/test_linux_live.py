@@ -222,3 +222,38 @@ def test_another_folder_and_files_that_were_touched_make_the_same_run(tmp_path, 
         assert live("--client", program, "--json") == 0
         digests.append(json.loads(capsys.readouterr().out)["digest"])
     assert len(set(digests)) == 1
+
+
+SPINNER = """
+import json, threading, time
+
+def readings():
+    at, count = time.monotonic_ns(), 0
+    while time.monotonic_ns() == at:
+        count += 1
+    return count, time.monotonic_ns() - at
+
+time.sleep(1)
+found = [readings(), readings()]
+threads = [threading.Thread(target=lambda: found.append(readings())) for _ in range(3)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+print(json.dumps({"found": found, "page": "[clock]" in open("/proc/self/maps").read()}))
+"""
+
+
+@real
+def test_a_thousand_readings_of_the_clock_let_time_pass(tmp_path, capsys, monkeypatch):
+    """Readings from the page of the clock (patch 0008) count as calls do: each thread sleeps at the 1,001st of an instant."""
+    about = linux.installed().about.get("patches", {})
+    if SPINS not in about:
+        pytest.skip(f"the kernel is without {SPINS}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spin.py").write_text(SPINNER)
+    assert live("--client", "python3 spin.py", "--out", "out") == 0
+    told = json.loads((tmp_path / "out/client/client.stdout").read_text())
+    first, again, *threads = told["found"]
+    assert again[0] < 10  # the next reading sleeps at once
+    assert all(900 < count <= 1000 for count, _ in (first, *threads))
+    assert all(passed >= 1000 for _, passed in told["found"])
+    assert told["page"] == ("0008-clock-without-a-call.patch" in about)
