@@ -1,5 +1,5 @@
-// The page: an editor, a worker that runs its text, and the results. Foreign text is inserted as text only, never as
-// HTML. This file connects the parts. Each part is a function in a separate file, which receives what it needs as
+// The page: an editor, a worker that runs its text, and the results. Untrusted text is inserted only as text, never
+// as HTML. This file connects the parts. Each part is a function in a separate file; it receives its dependencies as
 // arguments and returns what other parts use.
 "use strict";
 
@@ -51,7 +51,7 @@ function ask() {
   if (text.length > LONGEST) { refuse(`found ${text.length} characters; allowed: at most ${LONGEST}`); return; }
   const seed = /^[0-9]{1,16}$/.test(at("seed").value) ? Number(at("seed").value) : NaN;
   if (!(seed <= Number.MAX_SAFE_INTEGER)) { refuse("seed: allowed: a whole number from 0 to 9007199254740991"); return; }
-  runner.ask({ text, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
+  runner.ask({ text, judged: state.lesson ? judged(text, state.lesson) : undefined, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
 }
 
 // Report why a request cannot be run.
@@ -116,7 +116,7 @@ function heard(data) {
   state.beside = [];
   fill();
   show();
-  judge();
+  judge(data.judged ? new Result({ ...data, ...data.judged, job: { ...data.job, text: data.job.judged } }) : state.result);
   besides(data.job);
   refilm();
   if (!document.body.dataset.drawn) performance.mark("drawn");
@@ -126,7 +126,7 @@ function heard(data) {
   address();
 }
 
-// Run the requested further seeds, and show their results beside those of the first.
+// Run the requested further seeds, and show their results beside the first one's.
 function besides(job) {
   const count = Number(at("seeds").value);
   at("beside").replaceChildren();
@@ -161,11 +161,11 @@ function teach(lesson) {
   changed(0);
 }
 
-// Judge the tasks by the last run; once completed, a task stays completed.
-function judge() {
+// Judge the tasks by a run of the last text; once completed, a task stays completed.
+function judge(run) {
   if (!state.lesson) return;
   state.lesson.tasks.forEach(({ holds }, i) => {
-    if (holds(state.result)) state.done.add(i);
+    if (holds(run)) state.done.add(i);
     at("tasks").children[i].classList.toggle("done", state.done.has(i));
   });
 }
@@ -182,14 +182,14 @@ function put(text, seed = at("seed").value) {
   at("sliders").replaceChildren();
 }
 
-// Start with the text that is now in the editor, or show the error of the link that brought it.
+// Start with the text now in the editor, or show the error in the link that it came from.
 function begun(mistaken) {
   clearTimeout(pause); // a lesson's scenario must not start on its own
   if (mistaken) refuse(mistaken);
   else ask();
 }
 
-// --- a controller of the reader's
+// --- the reader's own controller
 
 // Make the first class of the text the first flow's controller.
 at("mine-give").addEventListener("click", () => {

@@ -1,4 +1,4 @@
-// Conditions that the lessons' tasks set for the user's own run: {text, flow(i, column), places, values(table,
+// Conditions set by the lessons' tasks for the user's own run: {text, flow(i, column), places, values(table,
 // column)}. Lessons are files (python/ackclock/_lessons, or a teacher's own); python/ackclock/_course evaluates the
 // same conditions.
 "use strict";
@@ -21,13 +21,13 @@ function side(run, [factor, table, row, column]) {
   return known.length ? factor * OVER[row](known) : NaN;
 }
 
-// Normal form of a value, for comparison.
+// A value's normal form, for comparison.
 const told = (written) => {
   const bare = written.replace(/^(["'])(.*)\1$/s, "$2").replace(/\s/g, "");
   return bare === written && /^[0-9]/.test(bare) ? String(Number(bare.replaceAll("_", ""))) : bare;
 };
 
-// Keys whose values differ from those of the lesson.
+// Keys with values that differ from the lesson's.
 function changes(run, { written }) {
   const lines = run.text.split("\n");
   const leaves = run.places.filter(([key]) => !run.places.some(([other]) => other.startsWith(`${key}.`)));
@@ -43,6 +43,29 @@ function done(run, lesson, { holds, change, keep }) {
     if (!changes(run, lesson).every(allowed)) return false;
   }
   return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
+}
+
+// A scenario's text without its table `record`, and that table: keys before the first table, and tables of its own.
+function parted(text) {
+  const parts = { rest: [], keys: [], tables: [] };
+  let inside = null;
+  for (const line of text.split("\n")) {
+    const head = /^\s*\[\[?([^\]]*)\]\]?\s*(#.*)?$/.exec(line);
+    if (head) inside = head[1].replace(/["'\s]/g, "");
+    const own = inside === null ? /^\s*(["']?)record\1\s*[.=]/.test(line) : inside === "record" || inside.startsWith("record.");
+    parts[own ? (inside === null ? "keys" : "tables") : "rest"].push(line);
+  }
+  return parts;
+}
+
+// The text by which a lesson's tasks are judged, if that is not the text itself: with the lesson's own table `record`,
+// because neither what a run records nor another warm-up solves a task. A lesson about records is judged by the text.
+function judged(text, { scenario, records }) {
+  if (records) return undefined;
+  const [mine, lessons] = [parted(text), parted(scenario)];
+  const bare = ({ keys, tables }) => [...keys, ...tables].map((line) => line.trim()).filter((line) => line && !line.startsWith("#")).join("\n");
+  if (bare(mine) === bare(lessons)) return undefined;
+  return `${[...lessons.keys, ...mine.rest, ...lessons.tables].join("\n")}\n`;
 }
 
 // Lessons with their tasks. `solved` has replacements for the test that applies them.

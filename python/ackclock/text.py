@@ -10,7 +10,7 @@ from ackclock.errors import shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["count", "csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
+__all__ = ["change", "count", "csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
 
 NONE = "–"
 """Sign used for a missing value."""
@@ -56,20 +56,60 @@ def count(value: int | None) -> str:
     return NONE if value is None else f"{value:,}"
 
 
-def share(value: float | None) -> str:
-    """Return a fraction as text, in percent.
+def share(value: float | None, places: int | None = None) -> str:
+    """Return a fraction as text, in percent. Only 0 is printed as 0 %, and only 1 as 100 %.
+
+    Parameters
+    ----------
+    value
+        Fraction; values within 1e-9 of 1 are 1.
+    places
+        Decimal places; None: two significant digits, whole numbers from 10 % on.
 
     Examples
     --------
     >>> share(0.9734), share(0.0023), share(3.8e-7), share(None)
     ('97 %', '0.23 %', 'less than 0.01 %', '–')
+    >>> share(0.99957), share(0.99999), share(1.0), share(0.99957, 1), share(0.0004, 1)
+    ('99.96 %', 'more than 99.99 %', '100 %', '99.96 %', '0.04 %')
     """
     if value is None:
         return NONE
     percent = value * 100
     if 0 < percent < 0.01:
         return "less than 0.01 %"
-    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.2g} %"
+    if abs(percent - 100) < 1e-7:
+        percent = 100.0
+    elif 99.99 < percent < 100:
+        return "more than 99.99 %"
+    if places is None:
+        text = f"{percent:.0f}" if percent >= 10 or percent == 0 else f"{percent:.2g}"
+    else:
+        text = f"{percent:.{places}f}"
+    rounds_away = (float(text) == 100) != (percent == 100) or (float(text) == 0) != (percent == 0)
+    return f"{percent:.2f} %" if rounds_away else f"{text} %"
+
+
+def change(value: float | None, places: int = 2) -> str:
+    """Return a relative difference as text, in percent with its sign. Only 0 is printed as 0 %.
+
+    Examples
+    --------
+    >>> change(0.0141), change(-0.2, 1), change(0.0), change(3e-6), change(-3e-6), change(None)
+    ('+1.41 %', '-20.0 %', '+0.00 %', 'less than +0.01 %', 'less than -0.01 %', '–')
+    """
+    if value is None:
+        return NONE
+    least = 10.0**-places
+    if abs(value) < EQUAL:
+        return f"{0.0:+.{places}f} %"
+    if abs(value) * 100 < least / 2:
+        return f"less than {'+' if value > 0 else '-'}{least:.{places}f} %"
+    return f"{value * 100:+.{places}f} %"
+
+
+EQUAL = 1e-12
+"""Relative difference that is the rounding of a division."""
 
 
 def printable(text: str) -> str:

@@ -106,6 +106,20 @@ impl NetemJitter {
         Span(self.deviation.0.saturating_mul(times))
     }
 
+    /// Return the arguments of `tc` after the delay.
+    pub fn words(&self) -> String {
+        let mut words = crate::qdisc::time(self.deviation.0);
+        if self.correlation > 0.0 {
+            words += &format!(" {}%", crate::qdisc::general(100.0 * self.correlation, 7));
+        }
+        match self.distribution {
+            Shape::Uniform => words,
+            Shape::Normal => words + " distribution normal",
+            Shape::Pareto => words + " distribution pareto",
+            Shape::Paretonormal => words + " distribution paretonormal",
+        }
+    }
+
     /// Correlation in 2^-32, netem's unit.
     pub fn rho(&self) -> u32 {
         crate::qdisc::share(self.correlation)
@@ -191,10 +205,7 @@ impl Drawn {
                 self.stream.below(2 * self.deviation) as i64 - deviation
             }
             None => (self.number() as u64 % (2 * self.deviation)) as i64 - deviation,
-            Some(table) => {
-                let of_table = table[self.number() as usize % table.len()] as i128;
-                ((deviation as i128 * of_table + SCALE as i128 / 2).div_euclid(SCALE as i128)) as i64
-            }
+            Some(table) => scaled(deviation, table[self.number() as usize % table.len()]),
         }
     }
 }
@@ -205,6 +216,12 @@ const ENTRIES: usize = 4096;
 const SCALE: i64 = 8192;
 /// Range of a table of 16-bit numbers, in deviations.
 const MOST: f64 = 4.0;
+
+/// Multiply the deviation by an entry of a table; halves are rounded away from zero, as in Linux.
+fn scaled(deviation: i64, entry: i16) -> i64 {
+    let (scale, product) = (SCALE as i128, deviation as i128 * entry as i128);
+    ((product + product.signum() * (scale / 2)) / scale) as i64
+}
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,8 @@ use std::fmt::Display;
 use ackclock_core::schema::{Refusal, Value};
 use ackclock_core::Span;
 
+use crate::netem_jitter::NetemJitter;
+
 /// Limit, in packets, of a queue that never drops.
 pub const ENOUGH: u32 = 1_000_000;
 
@@ -139,12 +141,14 @@ impl<const N: usize> Number for [u8; N] {
 }
 
 /// netem: loss, then rate, then delay.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Netem {
     /// Maximum number of packets.
     pub limit: u32,
     /// Delay, ns.
     pub delay_ns: u64,
+    /// Jitter around the delay.
+    pub jitter: Option<NetemJitter>,
     /// Rate, bytes per second; 0 = infinite.
     pub rate: u64,
     /// Bytes charged on top of the frame.
@@ -166,6 +170,7 @@ impl Netem {
     pub const PLAIN: Netem = Netem {
         limit: ENOUGH,
         delay_ns: 0,
+        jitter: None,
         rate: 0,
         overhead: 0,
         loss: 0,
@@ -180,8 +185,20 @@ impl Netem {
         let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64
         let made = Qdisc::new("netem").begins(&[0, self.limit, self.loss, 0, self.duplicate, 0]);
-        let delay = if self.delay_ns > 0 { format!("delay {}", time(self.delay_ns)) } else { String::new() };
+        let delay = match (&self.jitter, self.delay_ns) {
+            (None, 0) => String::new(),
+            (None, delay) => format!("delay {}", time(delay)),
+            (Some(jitter), delay) => format!("delay {} {}", time(delay), jitter.words()),
+        };
         let mut made = made.says(&format!("limit {}", self.limit)).row(10, self.delay_ns, &delay);
+        if let Some(jitter) = &self.jitter {
+            let correlations = [jitter.rho(), 0, 0].into_iter().flat_map(u32::to_ne_bytes); // delay, loss, duplicate
+            made = made.row(11, jitter.deviation.0, "");
+            made.attributes.push((1, correlations.collect()));
+            if let Some(table) = jitter.distribution.table() {
+                made.attributes.push((2, table.iter().flat_map(|entry| entry.to_ne_bytes()).collect()));
+            }
+        }
         made = made.some(14, self.seed, "");
         if self.loss > 0 {
             made = made.says(&format!("loss random {}", percent(self.loss)));

@@ -177,7 +177,7 @@ pub struct Qdisc {
     pub leaf: Leaf,
 }
 
-/// Rate limit (HTB): packets are dequeued at the start of their transmission, and the leaf holds the queue.
+/// Rate limit (HTB or TBF): packets are dequeued at the start of their transmission, and the leaf holds the queue.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shaper {
@@ -187,6 +187,9 @@ pub struct Shaper {
     pub burst: u32,
     /// Bytes charged per frame in addition to its length.
     pub overhead: i32,
+    /// Whether the shaper is TBF, whose bucket holds `burst` bytes, and not HTB.
+    #[serde(default)]
+    pub bucket: bool,
 }
 
 /// Discipline as encoded by `ackclock_net::qdisc`. The guest passes the encoding to the kernel unchanged; the text form

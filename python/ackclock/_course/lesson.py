@@ -460,6 +460,7 @@ def for_page(taught: Sequence[Lesson]) -> list[dict[str, Any]]:
             "scenario": lesson.scenario,
             "sliders": list(lesson.sliders),
             "draw": lesson.draw,
+            "records": _asks_for_records(lesson),
             "written": {key: _told(value) for key, value in leaves(read_toml(lesson.scenario)[0]).items()},
             "tasks": [
                 {

@@ -16,7 +16,7 @@ from ackclock.arena import _seal
 from ackclock.arena.game import REFERENCE, Entry, Row, Standing, Table
 from ackclock.arena.task import TERMS, Task
 from ackclock.plot import Figure
-from ackclock.text import csv
+from ackclock.text import csv, share
 
 if TYPE_CHECKING:
     from ackclock.arena.confirm import Verdict
@@ -187,9 +187,9 @@ def cells(standing: Standing) -> list[str]:
         standing.entry.name,
         number(None if score is None else score.value),
         between,
-        "–" if standing.known is None else f"{100 * standing.known:.0f} %",
+        "–" if standing.known is None else share(standing.known),
         number(standing.worst if score is not None else None),
-        "–" if standing.left is None else f"{100 * standing.left.value:.0f} %",
+        "–" if standing.left is None else share(standing.left.value),
         standing.remark,
     ]
 
@@ -216,7 +216,7 @@ def kernel_cells(table: Table) -> list[list[str]]:
         if found is None:
             continue
         numbers = [found.kernel, found.simulator, found.worst] if found.rows else [None] * 3
-        left = "–" if found.left is None else f"{100 * found.left:.0f} %"
+        left = "–" if found.left is None else share(found.left)
         why = next((f"{draw}: {said}".removeprefix(": ") for draw, said in found.why.items()), "")
         rows.append([standing.entry.name, *map(number, numbers), left, str(len(found.rows)), why])
     return rows

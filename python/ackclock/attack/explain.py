@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock._results.run import run
 from ackclock.attack.attack import Found
+from ackclock.text import share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,7 +51,7 @@ class Parting:
     @property
     def cause(self) -> str:
         """Causes that limited the target, in a few words, longest first."""
-        parts = [f"{share * 100:.0f} % {what}" for what, share in self.held.items() if share >= LEAST_SHARE]
+        parts = [f"{share(part)} {what}" for what, part in self.held.items() if part >= LEAST_SHARE]
         return ", ".join(parts)
 
 

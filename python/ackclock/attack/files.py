@@ -14,6 +14,7 @@ from ackclock.attack.explain import Parting, figures
 from ackclock.attack.runs import Scored
 from ackclock.attack.shrink import NEIGHBOURS
 from ackclock.text import csv, xml
+from ackclock.text import share as told_share
 
 SCHEMA = "ackclock.attack/1"
 
@@ -213,7 +214,7 @@ def _case(found: Found, confirmed: Confirmed | None) -> tuple[report.Block, ...]
         ),
     )
     said = [
-        f"Of {NEIGHBOURS} neighbours, each number moved by up to 5 %, {found.width * 100:.0f} % keep four fifths of the score.",
+        f"Of {NEIGHBOURS} neighbours, each number moved by up to 5 %, {told_share(found.width)} keep four fifths of the score.",
     ]
     if confirmed is not None:
         said.append(confirmed.words)

@@ -26,6 +26,7 @@ from ackclock.cli._options import (
 from ackclock.cli._sweep import stoppable
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, quote
+from ackclock.text import share
 
 if TYPE_CHECKING:
     from ackclock.attack import Found
@@ -170,7 +171,7 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
             f"{found.attack.arms[0].name} and {other} diverge at {parted.at_s:.3f} s; "
             f"from there {found.attack.arms[0].name} is held by: {parted.cause}"
         )
-    _terminal.say(f"{found.width * 100:.0f} % of the neighbouring environments keep four fifths of the score")
+    _terminal.say(f"{share(found.width)} of the neighbouring environments keep four fifths of the score")
     if confirmed is not None:
         _terminal.say(confirmed.words)
 

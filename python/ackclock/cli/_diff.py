@@ -13,6 +13,7 @@ import typer
 from ackclock.cli import _run, _terminal
 from ackclock.cli._options import NOTHING, Controllers, Json, Kernels, file_name, use, whole_number
 from ackclock.errors import InputError, one_of, quote
+from ackclock.text import change
 
 if TYPE_CHECKING:
     from ackclock.diff import Comparison
@@ -256,13 +257,15 @@ def _show(result: Comparison) -> None:
             f"flow {flow.number}: {flow.events} events equal"
             + (f"; then {flow.text}" if flow.text else ", as all of it")
         )
-    table = Table(title="agreement, flow 0", title_justify="left")
+    table = Table(title="agreement, flow 0", title_justify="left", caption_justify="left")
     mine, base = result.names if result.names == BACKENDS else result.names[::-1]
     difference = f"{mine} minus {base}"
     for i, name in enumerate(("quantity", *result.names, difference)):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in result.agreement:
-        table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), _percent(row.difference))
+        table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), change(row.difference))
+    if any(row.quantity.startswith("mean ") for row in result.agreement):
+        table.caption = "means and quantiles are of the instants at which both sampled the flow"
     _terminal.show(table)
 
 
@@ -341,7 +344,7 @@ def _all_drawn(
             _terminal.say(f"| {row.name} | – | refused: {row.text} | – | – |")
             continue
         counts = " / ".join(f"{n:,}" for n in row.retransmissions)
-        _terminal.say(f"| {row.name} | {row.events} | {row.text} | {counts} | {_percent(row.effect)} |")
+        _terminal.say(f"| {row.name} | {row.events} | {row.text} | {counts} | {change(row.effect)} |")
     release = next((row.kernel for row in rows if row.kernel), "")
     equal, ran = sum(row.identical for row in rows), sum(not row.refused for row in rows)
     said = f"are equal to Linux {release}" if pair is None else f"with {pair[1]} are equal to those with {pair[0]}"
@@ -376,13 +379,8 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
     for name, network, result in rows:
         found = "none" if result.divergence is None else str(result.divergence)
         by = {row.quantity: row for row in result.agreement}
-        # Time averages differ after the end of a transfer, because sampling continues.
-        means = (
-            ("goodput, Mbit/s",)
-            if "completion, s" in by
-            else ("goodput, Mbit/s", "mean srtt, ms", "mean cwnd, segments")
-        )
-        shares = [*(_percent(by[q].difference) for q in means), "–", "–"][:3]
+        means = ("goodput, Mbit/s", "mean srtt, ms", "mean cwnd, segments")
+        shares = [change(by[q].difference) if q in by else "–" for q in means]
         again = by["retransmissions"]
         counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
         _terminal.say(f"| {name} | {network} | {result.events} | {found} | {' | '.join(shares)} | {counts} |")
@@ -390,7 +388,3 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:+.2f} %"

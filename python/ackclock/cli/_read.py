@@ -12,6 +12,7 @@ from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.text import share
 
 if TYPE_CHECKING:
     from ackclock.formats.capture import Capture
@@ -226,7 +227,7 @@ def warnings(found: Capture) -> list[str]:
     if missed:
         worst = max(missed, key=found.missed)
         said.append(
-            f"of connection {worst['connection']} the capture has missed {found.missed(worst) * 100:.1f} % of the data: its losses are not to be "
+            f"of connection {worst['connection']} the capture has missed {share(found.missed(worst), 1)} of the data: its losses are not to be "
             f"trusted, nor those of {len(missed) - 1} others"
         )
     for key, text in (

@@ -38,6 +38,7 @@ from ackclock.cli._options import (
 )
 from ackclock.cli._workers import Workers
 from ackclock.errors import AckclockError, InputError, ScenarioError, quote
+from ackclock.text import share as told_share
 
 if TYPE_CHECKING:
     from ackclock.sweep import Precision, Results, Status, Sweep
@@ -582,7 +583,8 @@ def told_same(results: Results) -> list[str]:
 
 def percent(share: float) -> str:
     """Return a fraction as text: "91.4 %"."""
-    return f"{share * 100:.3g} %"
+    text = f"{share * 100:.3g}"
+    return told_share(share, 2) if text == "100" else f"{text} %"
 
 
 def speed(status: Status) -> str:

@@ -9,6 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ackclock.judge.bound import Bound, at_least, at_most, between, same
+from ackclock.text import change
+from ackclock.text import share as told_share
 from ackclock.units import DURATION, RATE, whole
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def goodput(run: Run, asked: Mapping[str, Any]) -> Found:
     rate = bits(asked["rate"]) * PAYLOAD
     begin, end = (seconds(asked[k]) for k in ("from", "until"))
     share = _goodput(run, begin, end) / rate
-    return found(limits(asked), f"{share * 100:.1f} % of {asked['rate']} from {begin:g} to {end:g} s", share)
+    return found(limits(asked), f"{told_share(share, 1)} of {asked['rate']} from {begin:g} to {end:g} s", share)
 
 
 def reaches(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -127,7 +129,7 @@ def loss(run: Run, asked: Mapping[str, Any]) -> Found:
 
     link = run.links.filter(pl.col("name") == "bottleneck.forward").row(0, named=True)
     share = (link["dropped_queue"] + link["dropped_loss"]) / max(link["arrivals"], 1)
-    return found(limits(asked), f"{share * 100:.2f} % lost, at most {asked['most'] * 100:g} %", share)
+    return found(limits(asked), f"{told_share(share, 2)} lost, at most {asked['most'] * 100:g} %", share)
 
 
 def count(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -225,7 +227,7 @@ def estimate(run: Run, asked: Mapping[str, Any]) -> Found:
         return Found(holds=None, said="no estimate")
     value = float(rows["estimate_bps"][-1])
     off = value / rate - 1
-    return found(same(asked["within"]), f"{value / 1e6:.3f} Mbit/s at {at:.2f} s, {off * 100:+.1f} %", off)
+    return found(same(asked["within"]), f"{value / 1e6:.3f} Mbit/s at {at:.2f} s, {change(off, 1)}", off)
 
 
 PREDICATES: Mapping[str, Predicate] = {

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackclock.scenario import Scenario
+from ackclock.text import share
 
 __all__ = ["OWN", "SHARE", "Drawn", "Miss", "comes_back", "draw"]
 
@@ -101,7 +102,7 @@ class Miss:
     reached: float
 
     def __str__(self) -> str:
-        return f"{self.number}: {self.reached:.0%} within {self.drawn.limit_s:.1f} s after {self.drawn.said}"
+        return f"{self.number}: {share(self.reached)} within {self.drawn.limit_s:.1f} s after {self.drawn.said}"
 
 
 def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, Any] | None = None) -> Drawn:

@@ -153,7 +153,7 @@ class Diagnosis:
         """HTML for notebooks: the answer, and the fraction of time for each cause."""
         said = self.refused or (str(self.answer) if self.answer is not None else self.sentence)
         return _html.heading(said) + _html.table(
-            ("cause", "share of the time"), [(cause.name, f"{100 * cause.share:.0f} %") for cause in self.causes]
+            ("cause", "share of the time"), [(cause.name, told_share(cause.share)) for cause in self.causes]
         )
 
     @property
@@ -476,7 +476,7 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
 
 def _refusal(found: Capture, missed: float) -> str:
     if missed > MOST_MISSED:
-        return f"the capture itself has missed {missed * 100:.1f} % of the data, and above {MOST_MISSED * 100:.0f} % it shows nothing"
+        return f"the capture itself has missed {told_share(missed, 1)} of the data, and above {MOST_MISSED * 100:.0f} % it shows nothing"
     dropped, frames = found.facts["dropped"], max(found.facts["frames"], 1)
     if dropped > MOST_MISSED * (frames + dropped):
         return f"the capturing program has missed {dropped:,} of {frames + dropped:,} packets, by its own count"

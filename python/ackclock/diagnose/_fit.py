@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._path import Path as Way
 from ackclock.errors import InputError
+from ackclock.text import share
 
 if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis
@@ -147,7 +148,7 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
     own = (seconds["application"] + seconds["idle"]) / life if life else 1.0
     if own > own_pace:
         raise InputError(
-            f"found a transfer whose application had nothing to send for {own * 100:.0f} % of the time; "
+            f"found a transfer whose application had nothing to send for {share(own)} of the time; "
             f"allowed: at most {own_pace * 100:.0f} %, a model of the path says nothing of an application"
         )
     if path.wire_bps is None or path.base_rtt_s is None or row["bytes"] > MOST_BYTES:

@@ -13,7 +13,7 @@ from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
 from ackclock.plot.style import GREY, OKABE_ITO
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, paragraph
-from ackclock.text import NONE, seconds, share
+from ackclock.text import NONE, change, seconds, share
 
 if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis, Fit, Identity, Outcome
@@ -256,9 +256,7 @@ def _told(value: float, unit: str) -> str:
 
 def percent(error: float | None) -> str:
     """Return a fraction with its sign, as text."""
-    if error is None:
-        return NONE
-    return "0.0 %" if abs(error) < 0.0005 else f"{error * 100:+.1f} %"
+    return "0.0 %" if error == 0 else change(error, 1)
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:

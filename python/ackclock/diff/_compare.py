@@ -104,7 +104,7 @@ class Comparison:
     recovered
         Whether events are identical up to the end of the first recovery (or of the run, if there is none).
     agreement
-        Quantities of flow 0.
+        Quantities of flow 0. Means and quantiles over time are of the instants at which both runs sampled it.
     flows
         All flows: their events, and their rows in the tables.
     """
@@ -411,12 +411,25 @@ def _end_of_recovery(events: Events) -> int:
     return len(events) - 1
 
 
+def common_samples(first: Run, second: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the samples of both runs at the instants at which both sampled a flow.
+
+    The simulator samples a flow until its FIN is acknowledged, the kernel while its socket is open, so means over all
+    rows of a transfer differ between two runs that are equal in every event.
+    """
+    import polars as pl
+
+    sides = [run.samples.with_columns(at_ns=(pl.col("t_s") * 1e9).round().cast(pl.Int64)) for run in (first, second)]
+    at = ["flow", "at_ns"]
+    return sides[0].join(sides[1], on=at, how="semi"), sides[1].join(sides[0], on=at, how="semi")
+
+
 def _agreement(simulator: Run, kernel: Run, *, of_first: bool) -> tuple[Agreement, ...]:
     import polars as pl
 
-    def of(result: Run) -> dict[str, float | None]:
+    def of(result: Run, sampled: pl.DataFrame) -> dict[str, float | None]:
         flow = result.flows.row(0, named=True)
-        samples = result.samples.filter(pl.col("flow") == 0)
+        samples = sampled.filter(pl.col("flow") == 0)
         cwnd = samples["cwnd"]
         out: dict[str, float | None] = {
             "goodput, Mbit/s": flow["goodput_bps"] * 1e-6,
@@ -433,7 +446,7 @@ def _agreement(simulator: Run, kernel: Run, *, of_first: bool) -> tuple[Agreemen
                 out[f"cwnd, {share:.0%} point"] = cwnd.quantile(share, "linear")
         return out
 
-    a, b = of(simulator), of(kernel)
+    a, b = map(of, (simulator, kernel), common_samples(simulator, kernel))
     return tuple(
         Agreement(quantity=name, simulator=a[name], kernel=b.get(name), of_first=of_first)
         for name in a

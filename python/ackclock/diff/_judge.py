@@ -14,6 +14,7 @@ from ackclock.diff._compare import compare
 from ackclock.diff._flows import Flow
 from ackclock.errors import ScenarioError
 from ackclock.linux._guest import LimitError
+from ackclock.text import change
 
 if TYPE_CHECKING:
     from ackclock._results.result import Run
@@ -156,7 +157,7 @@ def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> s
             sum(one.timeouts[0] == one.timeouts[1] for one in ran),
             len(of) - len(ran),
         )
-        shown = "–" if worst is None else f"{100 * worst:+.1f} %"
+        shown = change(worst, 1)
         lines.append(f"| {kind} | {' | '.join(map(str, counts))} | {shown} |")
     return "\n".join(lines)
 

@@ -15,12 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ackclock.diff._compare import BACKENDS, both, sampled
+from ackclock.diff._compare import BACKENDS, both, common_samples, sampled
 from ackclock.errors import InputError
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from ackclock._results.result import Run
@@ -171,7 +172,10 @@ def over_seeds(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    sides = [[_values(pair[side]) for pair in runs] for side in (0, 1)]
+    sampled_at = [common_samples(*pair) for pair in runs]
+    sides = [
+        [_values(pair[side], samples[side]) for pair, samples in zip(runs, sampled_at, strict=True)] for side in (0, 1)
+    ]
     return Distributions(
         names=kernels or BACKENDS,
         seeds=seeds,
@@ -180,11 +184,11 @@ def over_seeds(
     )
 
 
-def _values(run: Run) -> list[list[float]]:
+def _values(run: Run, samples: pl.DataFrame) -> list[list[float]]:
     """Return each quantity of each flow; NaN where a side has none."""
     import polars as pl
 
-    srtt = dict(run.samples.group_by("flow").agg(pl.col("srtt_s").mean()).rows())
+    srtt = dict(samples.group_by("flow").agg(pl.col("srtt_s").mean()).rows())
     rows = run.flows.select("flow", "goodput_bps", "retransmissions").rows()
     return [
         [1e-6 * float(goodput or 0), float(retransmissions or 0), 1e3 * (srtt.get(flow) or math.nan)]

@@ -55,6 +55,11 @@ def command(
     worst = row.worst
     assert worst is not None, "the row was tested"
     own = " --own-code" if arm == "candidate" and named(evaluation.plan.candidate.controller) else ""
+    own += (
+        "".join(f" {part}" for part in libraries(evaluation.plan, whole=folder is not None))
+        if arm == "candidate"
+        else ""
+    )
     file = scenario_file(row.row.id, worst.cell.id, arm)
     place = file if folder is None else shlex.quote(str(folder / file))
     return f"ackclock run {place} --seed {seed or worst.worst_seed}{own}"
@@ -78,7 +83,18 @@ def invocation(
     parts += ["--gigabit"] if plan.gigabit else []
     parts += [f"--environment {plan.environment}"] if plan.environment != "internet" else []
     parts += ["--backend linux"] if plan.backend == "linux" else []
+    parts += [] if any(part.startswith("--stack ") for part in more) else libraries(plan)
     return " ".join([*parts, *more])
+
+
+def libraries(plan: Plan, *, whole: bool = False) -> list[str]:
+    """Return the options that load the stacks of a plan's controllers, with the libraries' whole paths or names."""
+    from ackclock import stacks
+
+    arms = [plan.candidate, *([plan.rival] if plan.rival else [])]
+    wanted = {arm.controller.split(":")[1] for arm in arms if arm.controller.startswith("stack:")}
+    files = [Path(one.file) for one in stacks.loaded() if one.name in wanted]
+    return [f"--stack {shlex.quote(str(file) if whole else file.name)}" for file in files]
 
 
 def settling_commands(

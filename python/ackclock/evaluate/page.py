@@ -30,6 +30,7 @@ from ackclock.judge.looks import LOOKS
 from ackclock.plot.style import drawable
 from ackclock.report import TableCell
 from ackclock.text import csv
+from ackclock.text import share as told_share
 
 COMPANY = {
     "": "alone",
@@ -253,7 +254,8 @@ def with_unit(value: float, unit: str) -> str:
     if unit == "ratio":
         return f"× {number(math.exp(value))}"
     if unit == "share":
-        return f"{number(value * 100)} %"
+        text = number(value * 100)
+        return told_share(value, 2) if text == "100" and value < 1 else f"{text} %"
     if unit == "s" and abs(value) < 1:
         return f"{number(value * 1e3)} ms"
     return f"{number(value)} {unit}".strip()
@@ -319,8 +321,8 @@ def decided(found: Decided) -> str:
     settled = {row: r.verdict for row, r in found.verdicts.items() if r.verdict != "no difference shown"}
     words = "; ".join(f"row {row} is {verdict}" for row, verdict in settled.items()) or "no row is settled"
     why = {
-        "time": "the time does not reach for more",
-        "looks": f"no more than {LOOKS} looks are paid for",
+        "time": "the time does not reach for more (--within MINUTES gives more)",
+        "looks": f"it ends after {LOOKS} further looks though time is left, because with more looks chance alone would settle too many rows",
         "nothing left": "no row is left that more seeds are expected to settle",
     }[found.ended]
     if not found.looks:

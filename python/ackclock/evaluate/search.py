@@ -13,6 +13,7 @@ from ackclock import attack
 from ackclock.errors import UnavailableError
 from ackclock.evaluate.situation import Arm, Row
 from ackclock.evaluate.verdict import RowVerdict
+from ackclock.text import share as told_share
 
 if TYPE_CHECKING:
     from ackclock.sweep import Executor
@@ -40,8 +41,8 @@ def searched(
     budget = found.attack.budget
     references = ", ".join(arm.name for arm in found.attack.arms[1:])
     said = (
-        f"delivers {_percent(1 - worst.score)} of the best of {references} ({reference} in its own worst case: "
-        f"{_percent(1 - theirs.scores[1].score)}): {budget.words(found.worst)}"
+        f"delivers {told_share(1 - worst.score)} of the best of {references} ({reference} in its own worst case: "
+        f"{told_share(1 - theirs.scores[1].score)}): {budget.words(found.worst)}"
     )
     return RowVerdict(row=row, verdict="reported", reason=said), {
         "budget": {"name": budget.name, **budget.table},
@@ -54,10 +55,6 @@ def searched(
         "digest": worst.digests[0],
         "scenario": found.runs.scenario(found.worst).to_toml(),
     }
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
 
 
 def _found(

@@ -101,6 +101,8 @@ def settling(found: RowVerdict, plan: Plan, numbers: Mapping[tuple[str, str, str
     lopsided = [j for j in found.cells if j.lopsided]
     if lopsided and found.worst is not None:
         return _look(found, found.worst if found.worst.lopsided else lopsided[0], numbers)
+    if found.look >= LOOKS:
+        return _exhausted(found, plan)
     if not by_seeds(found, plan.scale):
         return _larger(found, plan)
     now, seeds = seeds_of(found), needed(found)
@@ -121,6 +123,22 @@ def _look(found: RowVerdict, judged: Judged, numbers: Mapping[tuple[str, str, st
     seed = min(values.without(values.runs))
     text = f"more runs do not settle it: {judged.measure.name} has {judged.note}; a look at one of them shows why"
     return Settling(row=found.row.id, how="look", text=text, arm=arm, seed=seed)
+
+
+def _exhausted(found: RowVerdict, plan: Plan) -> Settling:
+    """Return what is left after the last look: another scale, or the difference as it is."""
+    seeds = seeds_of(found)
+    larger = LARGER.get(plan.scale)
+    cells = len(found.row.at(larger, gigabit=plan.gigabit)) if larger else 0
+    if cells > len(found.row.at(plan.scale, gigabit=plan.gigabit)):
+        text = f"the {larger} scale, with {cells} cells: {LOOKS} further looks, the last with {seeds:,} seeds of each cell, did not"
+        return Settling(row=found.row.id, how="scale", text=text)
+    ends = "; ".join(f"{name} {e.low:.2f} to {e.high:.2f}" for name, (e, _) in open_means(found).items())
+    text = (
+        f"nothing more: after {LOOKS} further looks, the last with {seeds:,} seeds of each cell, the difference in margins is {ends}, "
+        "and 1 is within. That is the result: it is as large as the margin"
+    )
+    return Settling(row=found.row.id, how="nothing", text=text)
 
 
 def _larger(found: RowVerdict, plan: Plan) -> Settling:

@@ -39,6 +39,7 @@ from ackclock.evaluate.situation import Cell, Measure, Row, Scale
 from ackclock.judge.bound import Place, same
 from ackclock.judge.intervals import Estimate, bootstrap_mean, mean_interval
 from ackclock.judge.looks import widened
+from ackclock.text import share as told_share
 
 Verdict = Literal[
     "worse", "mixed", "no worse", "better", "no difference shown", "reported", "not tested", "not applicable"
@@ -444,7 +445,7 @@ def _remark(row: Row, cells: Sequence[Judged]) -> str:
     worst = max(found, key=lambda j: j.difference.value)
     return (
         f"the candidate is starved itself in {len(found)} of {sum(j.measure.name == row.starves for j in cells)} cells; "
-        f"worst: {worst.cell.words}, {worst.candidate.value * 100:.0f} % of the time (CUBIC: {worst.reference.value * 100:.0f} %)"
+        f"worst: {worst.cell.words}, {told_share(worst.candidate.value)} of the time (CUBIC: {told_share(worst.reference.value)})"
     )
 
 

@@ -27,7 +27,19 @@ NAMES = ("access", "bottleneck", "egress")
 ENOUGH = 1_000_000
 """Queue limit that is never reached, packets."""
 
-LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "duplicate", "corrupt", "name")
+LINK_KEYS = (
+    "rate",
+    "delay",
+    "queue",
+    "loss",
+    "jitter",
+    "netem_jitter",
+    "reorder",
+    "duplicate",
+    "corrupt",
+    "capacity",
+    "name",
+)
 NEUTRAL = {"thin_acks": 1}
 """Values of link keys that have no effect, in addition to 0 and absent."""
 
@@ -91,6 +103,8 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
             merging = link.get("merging")
             bare = {key: value for key, value in link.items() if key != "merging"}
             # behind a card that merges segments, a limit in packets counts merged packets, as the kernel's does
+            if whole and link.get("capacity"):  # TBF cuts up packets larger than its bucket
+                raise NotByQdiscError(f"{place}.capacity", _written("capacity", link["capacity"]))
             by_bytes = whole and merging is None
             laid = stages_of(_by_bytes(bare) if by_bytes else bare, number[name, way], place, overhead)
             if merging is not None:
@@ -184,6 +198,11 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     for key, value in link.items():
         if value and value != NEUTRAL.get(key) and (key in ("jitter", "reorder") or key not in LINK_KEYS):
             raise NotByQdiscError(f"{place}.{key}", _written(key, value))
+    jitter, capacity = link.get("netem_jitter"), link.get("capacity")
+    if capacity and capacity["kind"] != "token-bucket":
+        raise NotByQdiscError(f"{place}.capacity", _written("capacity", capacity))
+    if jitter and link.get("rate") is not None:  # netem with a rate delays packets first and transmits them afterwards
+        raise NotByQdiscError(f"{place}.netem_jitter", "a link with a rate")
     rate_bps, delay = link.get("rate"), link["delay"]
     if rate_bps is not None and rate_bps < 8:
         raise NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")
@@ -217,9 +236,16 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage(netem(rate=rate, delay_ns=delay)))
         return out
     if rate_bps is None and kind == "netem-limit":
-        out.append(stage(netem(delay_ns=delay, limit=queue["limit"]), queues=True))
+        out.append(stage(netem(delay_ns=delay, jitter=jitter, limit=queue["limit"]), queues=True))
         return out
     if rate_bps is None:
+        out.append(stage(netem(delay_ns=delay, jitter=jitter)))
+        return out
+    if capacity:
+        if capacity["burst"] < FULL_FRAME + overhead:  # TBF would drop every full frame
+            raise NotByQdiscError(f"{place}.capacity.burst", f"{capacity['burst']} bytes")
+        bucket = _shaper(rate, overhead, _leaf(queue, place), burst=capacity["burst"])
+        out.append(stage({**bucket, "bucket": True}, queues=True))
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
@@ -256,14 +282,14 @@ def _rate_of_netem(rate_bps: int, frame: int) -> int:
 
 def _netem(overhead: int, **given: Any) -> dict[str, Any]:
     base = {
-        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None, "duplicate": 0, "corrupt": 0,
+        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "jitter": None, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None, "duplicate": 0, "corrupt": 0,
         "seed": 0,
     }  # fmt: skip
     return {**base, **given}
 
 
 def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0) -> dict[str, Any]:
-    return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "leaf": leaf}
+    return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "bucket": False, "leaf": leaf}
 
 
 def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any]:
@@ -281,7 +307,7 @@ def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
     """Return a discipline with its options for the guest and for `tc`: the shaper, if there is one, and its queue."""
     if qdisc["kind"] == "netem":
         return {"shaper": None, "leaf": _engine.netem(**{k: v for k, v in qdisc.items() if k != "kind"})}
-    shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead")} if qdisc["kind"] == "shaper" else None
+    shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead", "bucket")} if qdisc["kind"] == "shaper" else None
     return {"shaper": shaper, "leaf": qdisc["leaf"]}
 
 
@@ -318,6 +344,7 @@ def _is_delay(qdisc: Mapping[str, Any]) -> bool:
         qdisc["kind"] == "netem"
         and qdisc["limit"] == ENOUGH
         and not qdisc["rate"]
+        and not qdisc["jitter"]
         and not qdisc["loss"]
         and qdisc["gemodel"] is None
         and not (qdisc["duplicate"] or qdisc["corrupt"])

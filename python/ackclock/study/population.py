@@ -20,6 +20,7 @@ from ackclock.judge.estimates import NOTHING, Array
 from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import Estimate, proportion_interval
 from ackclock.report import Table, TableCell
+from ackclock.text import share as told_share
 
 if TYPE_CHECKING:
     from ackclock.study.record import Record
@@ -180,7 +181,10 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
 def told(table: pl.DataFrame, most: int = 3) -> str:
     """Return the properties with the most explanatory power, as text."""
     shares = ((r["property"], 100 * r["explained"]) for r in table.head(most).iter_rows(named=True))
-    return ", ".join(f"{name} ({percent:.0f} %)" for name, percent in shares if percent >= LEAST) or NO_PROPERTY
+    return (
+        ", ".join(f"{name} ({told_share(percent / 100, 0)})" for name, percent in shares if percent >= LEAST)
+        or NO_PROPERTY
+    )
 
 
 LEAST = 1.0
@@ -287,7 +291,7 @@ def verdicts(sentences: Iterable[OnPaths]) -> Table:
         rows=tuple(
             (
                 TableCell(text=s.text, kind="head"),
-                *(f"{e.value:.0f} % ({e.low:.0f} to {e.high:.0f})" for e in s.shares),
+                *(f"{told_share(e.value / 100, 0)} ({e.low:.0f} to {e.high:.0f})" for e in s.shares),
                 s.verdict,
                 TableCell(text=told(s.explained), kind="text"),
             )
@@ -313,7 +317,11 @@ def recorded(record: Record, claims: Iterable[str]) -> str:
             by = [evidence[f"{key}_{place}"] for place in PLACES if f"{key}_{place}" in evidence]
             if not by:
                 continue
-            named = [f"{t.rpartition('explained by ')[2]} ({e['value']:.0f} %)" for t, e in by if e["value"] >= LEAST]
+            named = [
+                f"{t.rpartition('explained by ')[2]} ({told_share(e['value'] / 100, 0)})"
+                for t, e in by
+                if e["value"] >= LEAST
+            ]
             told_by = ", ".join(named) or NO_PROPERTY
             rows.append(f"| {claim} | {label.rpartition(': ')[0]} | {' | '.join(shares)} | {told_by} |")
     head = (
@@ -325,4 +333,4 @@ def recorded(record: Record, claims: Iterable[str]) -> str:
 
 def _share(e: Mapping[str, Any]) -> str:
     low, high = e["interval"]
-    return f"{e['value']:.0f} % ({low:.0f} to {high:.0f})"
+    return f"{told_share(e['value'] / 100, 0)} ({low:.0f} to {high:.0f})"

@@ -14,6 +14,7 @@ from ackclock.judge.bound import Verdict
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table, TableCell, paragraph
 from ackclock.study.reading import Curve, Reading, Specification
+from ackclock.text import share as told_share
 
 COLOURS = {
     Verdict.HOLDS: (OKABE_ITO["green"], "o"),
@@ -57,7 +58,7 @@ def told(curve: Curve) -> str:
         return f"{text}; none of {', '.join(r.name for r in curve.readings)} decides."
     of_options = {option: curve.share_of(reading, option) for option in reading.options}
     shares = ", ".join(
-        f"{option}: {'undecided' if math.isnan(share) else f'{100 * share:.0f} %'}"
+        f"{option}: {'undecided' if math.isnan(share) else told_share(share, 0)}"
         for option, share in of_options.items()
     )
     return f"{text}; what decides is {reading.name} ({shares})."
@@ -108,7 +109,7 @@ def _shares(curves: Sequence[Curve]) -> Table:
                 f"{curve.specifications[0].verdict.symbol} {curve.specifications[0].verdict}",
                 str(len(curve.specifications)),
                 *(
-                    f"{100 * curve.count(v) / len(curve.specifications):.0f} %"
+                    told_share(curve.count(v) / len(curve.specifications), 0)
                     for v in (
                         Verdict.HOLDS,
                         Verdict.NEGLIGIBLE,

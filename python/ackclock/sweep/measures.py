@@ -117,23 +117,28 @@ def measure(metric: str) -> Measure | None:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Bounds of a metric's values: 0 to 1 for fractions and Jain's index, 0 at least for rates, times and packets,
-    otherwise infinite. Tables, figures and their data cut intervals there.
+    """Bounds of a metric's values: 0 to 1 for fractions and Jain's index, at least 0 for rates, times and counts; only
+    variables of controllers may be negative. Tables, figures and their data cut intervals there.
 
     Examples
     --------
-    >>> bounds("group.ours.share"), bounds("flows.retransmission_share.max"), bounds("goodput_bps")
+    >>> bounds("group.ours.share"), bounds("flows.retransmission_share.max"), bounds("rtos")
     ((0.0, 1.0), (0.0, 1.0), (0.0, inf))
+    >>> bounds("controllers.velocity.min"), bounds("controllers.velocity.count")
+    ((-inf, inf), (0.0, inf))
     """
     found = measure(metric)
     column = metric if found is None else found.column
     stem, dot, reduction = column.rpartition(".")
     name = stem if dot else column
-    if (dot and reduction == "count") or name.endswith(("_bps", "_s", "_packets")):
-        return 0.0, inf
-    if dot and reduction == "sum":
-        return -inf, inf
-    return (0.0, 1.0) if name.endswith(("share", "jain")) else (-inf, inf)
+    if name.endswith(("share", "jain")) and reduction not in ("count", "sum"):
+        return 0.0, 1.0
+    signed = stem.partition(".")[0] in SIGNED and not name.endswith(("_bps", "_s", "_packets"))
+    return (-inf if signed and reduction not in ("count", "std") else 0.0), inf
+
+
+SIGNED = ("controllers", "intervals")
+"""Tables with columns that may be negative."""
 
 
 def _checked(found: Measure) -> Measure:

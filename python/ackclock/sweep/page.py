@@ -20,6 +20,7 @@ from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Sweep
 from ackclock.sweep.task import engine_identity
 from ackclock.sweep.wording import metric_unit, metric_words, scaled, span, titled, words
+from ackclock.text import share
 
 MOST_ROWS = 200
 """Maximum number of cells in the page's table."""
@@ -154,6 +155,13 @@ _COLUMNS = (
 """Columns of the table of groups: column, head, factor, unit."""
 
 
+def _cell(value: float | None, factor: float, unit: str) -> str:
+    if value is None:
+        return "–"
+    text = f"{value * factor:.3g}"
+    return share(value, 2).removesuffix(" %") if unit == "%" and text == "100" else text
+
+
 def _groups(results: Results) -> list[report.Section]:
     """Return the values of each flow group, if runs have several groups."""
     import polars as pl
@@ -165,8 +173,7 @@ def _groups(results: Results) -> list[report.Section]:
     means = seen.runs.group_by("cell", *keys, maintain_order=True).agg(pl.col(c).mean() for c, *_ in _COLUMNS)
     rows = []
     for row in means.head(MOST_ROWS).iter_rows(named=True):
-        values = (None if row[c] is None else row[c] * factor for c, _, factor, _ in _COLUMNS)
-        rows.append((*(row[c] for c in keys), *("–" if v is None else f"{v:.3g}" for v in values)))
+        rows.append((*(row[c] for c in keys), *(_cell(row[c], factor, unit) for c, _, factor, unit in _COLUMNS)))
     more = f" The first {MOST_ROWS} of {means.height:,} rows." if means.height > MOST_ROWS else ""
     table = report.Table(
         caption=f"What each group of flows got after the warm-up, means over the seeds; performance.parquet has every flow of every run.{more}",

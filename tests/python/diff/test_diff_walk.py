@@ -1,4 +1,4 @@
-"""Tests for the events that `ackclock diff` treats as equal."""
+"""Tests for the events that `ackclock diff` considers equal."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import pytest
 from ackclock.cli import _terminal, main
 from ackclock.cli._diff import _show
 from ackclock.diff import Flow, Judged, errors, table
-from ackclock.diff._compare import BACKENDS, Comparison, _events, _segment, _walk
+from ackclock.diff._compare import BACKENDS, Comparison, _agreement, _events, _segment, _walk
 from ackclock.errors import InputError
 from ackclock.scenario import Scenario
 
@@ -85,7 +85,7 @@ def test_all_flows_are_counted_and_the_first_ones_beside_them():
 
 
 def test_of_two_kernels_the_change_is_what_the_second_does_to_the_first():
-    """A patch that reduces a value by a fifth shows -20 %, and the column's heading gives the direction of the subtraction."""
+    """A patch that reduces a value by a fifth shows -20 %, and the column heading states the direction of the subtraction."""
     flow = _flow(0, goodput_bps=(1e6, 0.8e6))
     assert flow.change == pytest.approx(-0.2)
     assert flow.effect == pytest.approx(0.25)
@@ -133,6 +133,25 @@ def test_equal_events_are_told_of_the_flow_that_has_them(capsys):
     assert told(9, 1) == "all 9 events are equal in the simulator and Linux 7"
     assert told(9, 2) == "all 9 events of flow 0 are equal in the simulator and Linux 7"
     assert told(0, 1) == "flow 0 has no ACK and no transmission to compare in the simulator and Linux 7"
+
+
+def test_means_over_time_are_of_the_instants_that_both_sampled():
+    def run(*samples):
+        flow = {
+            "goodput_bps": 1e6,
+            "completion_s": 1.0,
+            "sent_packets": 9,
+            "retransmissions": 0,
+            "rtos": 0,
+            "recoveries": 0,
+        }
+        rows = {"flow": [0] * len(samples), "t_s": [0.1 * (i + 1) for i in range(len(samples))], "srtt_s": samples}
+        return SimpleNamespace(flows=pl.DataFrame([flow]), samples=pl.DataFrame({**rows, "cwnd": [10] * len(samples)}))
+
+    found = {row.quantity: row for row in _agreement(run(0.02, 0.04, 0.9), run(0.02, 0.04), of_first=False)}
+    assert found["mean srtt, ms"].simulator == found["mean srtt, ms"].kernel == pytest.approx(30)
+    assert found["mean srtt, ms"].difference == 0
+    assert found["goodput, Mbit/s"].difference == 0
 
 
 def test_a_terminal_is_told_what_takes_long(monkeypatch):

@@ -1,8 +1,9 @@
-"""Tests for `evaluate --decide`: it names what would settle an open row, and accounts for repeated looks."""
+"""Tests for `evaluate --decide`: it states what would settle an open row, and accounts for repeated looks."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +85,7 @@ def test_a_look_that_the_time_cuts_off_leaves_no_trace() -> None:
     draws = drawn(0.045)
     found = decide([verdict(draws[:12])], "standard", Within(seconds=60), lambda *_: None, lacking)
     assert (found.looks, found.runs, found.seeds, found.verdicts, found.ended) == (0, 0, {}, {}, "time")
-    assert page.decided(found) == "No further look: the time does not reach for more."
+    assert page.decided(found) == "No further look: the time does not reach for more (--within MINUTES gives more)."
 
 
 def test_a_row_on_the_margin_ends_after_the_looks_that_are_paid_for() -> None:
@@ -97,12 +98,33 @@ def test_a_row_on_the_margin_ends_after_the_looks_that_are_paid_for() -> None:
     assert "not expected" in told.text
 
 
+def test_after_the_last_look_time_is_left_and_the_next_step_is_named() -> None:
+    draws = [0.053 - 0.05, 0.053 + 0.05] * (6 * 2**LOOKS)  # 6 % beyond the margin
+    found = decide([verdict(draws[:12])], "standard", Within(seconds=600), looker(draws), lacking)
+    assert (found.looks, found.ended) == (LOOKS, "looks")
+    said = page.decided(found)
+    assert f"it ends after {LOOKS} further looks though time is left" in said
+    last = found.verdicts["3"]
+    told = settling(last, PLAN, {})
+    assert told is not None
+    assert told.how == "nothing"  # no row of the full scale, and the same command would look no further
+    assert f"after {LOOKS} further looks, the last with {12 * 2**LOOKS} seeds of each cell" in told.text
+    ends = re.search(r"loss ([\d.]+) to ([\d.]+), and 1 is within", told.text)
+    assert ends is not None
+    assert float(ends[1]) < 1 < float(ends[2])
+    larger = replace(ROW, cells=(CELL, Cell(id="b", scenario={}, scale="full")))
+    told = settling(replace(last, row=larger), PLAN, {})
+    assert told is not None
+    assert told.how == "scale"
+    assert told.text.startswith(f"the full scale, with 2 cells: {LOOKS} further looks")
+
+
 def test_a_few_cells_ask_for_the_larger_scale() -> None:
     plan = replace(PLAN, scale="quick")
     told = settling(verdict([0.01, 0.012, 0.011], "quick"), plan, {})
     assert told is not None
     assert told.how == "scale"
-    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse on average; more seeds may show it
+    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse on average, which more seeds may show
     told = settling(near, plan, {})
     assert told is not None
     assert told.how == "seeds"
@@ -141,7 +163,7 @@ def one_cell(folder: Path, seconds: float | None, clock: Callable[[], float] = t
 
 
 def printed_commands_run_as_they_stand(found: Evaluation, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that looks at one run names the scenario from where `evaluate --out` was called."""
+    """A command that inspects one run gives the scenario's path relative to where `evaluate --out` was called."""
     write_scenarios(found, folder)
     look = Settling(row=found.open[0].row, how="look", text="look", arm="candidate", seed=1)
     with monkeypatch.context() as patch:
@@ -183,7 +205,7 @@ def test_an_evaluation_decides_and_says_what_it_ran(tmp_path: Path, monkeypatch:
 
 def test_a_look_that_is_cut_off_in_its_runs_leaves_the_evaluation_as_it_was(tmp_path: Path) -> None:
     plain = one_cell(tmp_path, None)
-    times = iter([0.0, 0.0])  # the second time is that of the look's start
+    times = iter([0.0, 0.0])  # the second time is the start of the look
     cut = one_cell(tmp_path, 60, lambda: next(times, 1e9))
     assert cut.decided is not None
     assert (cut.decided.looks, cut.decided.ended, cut.decided.verdicts) == (0, "time", {})

@@ -1,4 +1,4 @@
-"""Tests for path recordings as scenarios: each format as its authors document it, and the results of a run over such a path."""
+"""Tests for path recordings as scenarios: each format as documented by its authors, and the results of a run over such a path."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def test_losses_of_probes_are_shares_of_each_second():
         return next(step["loss"] for step in link["capacity"]["steps"] if step.get("loss"))
 
     assert share("irtt", "reverse.egress") == pytest.approx(1 / 5)
-    assert share("irtt", "egress") == pytest.approx(1 / 4)  # fraction of the packets that reached this link
+    assert share("irtt", "egress") == pytest.approx(1 / 4)  # fraction of the packets that reach this link
     assert share("lens", "egress") == pytest.approx(1 / 3)
-    # the only probe of the third second was lost: each direction lost it
+    # the third second's only probe was lost: assumed lost in each direction
     assert share("ping", "egress") == pytest.approx(1.0)
 
 
@@ -137,7 +137,7 @@ def test_upward_turns_the_path_round():
 
 
 def test_a_recorded_delay_is_what_packets_meet(tmp_path):
-    """LeoReplayer's two files: delays of 10 ms, and delivery opportunities of 12 Mbit/s."""
+    """LeoReplayer's two files: 10 ms delays, and delivery opportunities at 12 Mbit/s."""
     (tmp_path / "bw.txt").write_text(TEXTS["mahimahi"])
     delays = [20 if n // 50 % 2 == 0 else 60 for n in range(100)]
     (tmp_path / "delay.txt").write_text("".join(f"{delay}\n" for delay in delays))

@@ -1,4 +1,4 @@
-"""Tests for tc scripts and Mininet programs as scenarios: forms found in public scripts, rewritten, and round trips."""
+"""Tests for tc scripts and Mininet programs as scenarios: constructs found in public scripts, rewritten, and round trips."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
         0,
     ),
 }  # fmt: skip
-"""(script, the link that it describes, number of lines about parts that were not kept)"""
+"""(script, the link described by it, number of lines about omitted parts)"""
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -1,4 +1,4 @@
-"""Tests for the features of a source and a kernel: missing ones are reported before anything is unpacked, and refused by name."""
+"""Tests for the features of kernel sources and kernels: missing ones are reported before anything is unpacked, and refused by name."""
 
 from __future__ import annotations
 

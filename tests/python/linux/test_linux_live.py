@@ -1,4 +1,4 @@
-"""Tests for `ackclock live`: checks before anything runs, and programs of this machine in the kernel if it is built."""
+"""Tests for `ackclock live`: checks before anything runs, and this machine's programs in the kernel, if built."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def built() -> bool:
 real = pytest.mark.skipif(not built(), reason="the kernel or the guest program is not built")
 iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 SPINS = "0006-time-for-programs.patch"
-"""Kernel patch without which iperf3's server, which polls the time in a loop, never sleeps."""
+"""Kernel patch without which iperf3's server never sleeps, because it polls the clock in a loop."""
 
 
 def live(*words: str) -> int:
@@ -183,7 +183,7 @@ http {
 @pytest.mark.deep
 @pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("curl")), reason="nginx and curl are not installed")
 def test_curl_is_served_by_nginx_when_the_workload_says(tmp_path, capsys, monkeypatch):
-    """A `fetch` with requests and responses of the same length takes as long as curl to within a tick: here to a microsecond."""
+    """A `fetch` with requests and responses of the same length takes as long as curl to within a tick, here to within a microsecond."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "response").write_bytes(bytes(14_000))
     (tmp_path / "nginx.conf").write_text(NGINX % tmp_path)

@@ -68,7 +68,7 @@ def normal(scenario: Scenario) -> None:
 
 
 def without(scenario: Scenario, key: str) -> Scenario:
-    """Return the scenario without a key of the first flow's stack."""
+    """Return the scenario without one key of the first flow's stack."""
     values = scenario.to_dict()
     del values["flows"][0]["stack"][key]
     return Scenario.from_dict(values)
@@ -84,7 +84,8 @@ def tail(scenario: Scenario) -> None:
         return flow(scenario.set("network.bottleneck.loss.drops", drops))["completion_s"]
 
     took = [lost(times) for times in range(1, 5)]
-    # 284, 508, 956 and 1,876 ms were reported: the intervals are equal, but here the FIN behind the first loss reveals it sooner
+    # 284, 508, 956 and 1,876 ms were reported: the intervals match, but here the FIN behind the first loss reveals it
+    # sooner
     waits = [later - sooner for sooner, later in itertools.pairwise(took)]
     assert waits == pytest.approx([0.224, 0.448, 0.920], abs=0.01)
 

@@ -1,8 +1,12 @@
-"""Tests for the CI templates for other projects: the command line accepts their commands, and the accompanying controller passes."""
+"""Tests for the CI templates offered to other projects: the command line accepts their commands, and the accompanying controller passes."""
 
 from __future__ import annotations
 
 import shlex
+import shutil
+import string
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,8 @@ yaml = pytest.importorskip("yaml")
 
 FOLDER = ROOT / "examples" / "ci"
 TEMPLATES = ("github.yml", "gitlab.yml")
+OF_STACKS = ("stack-github.yml", "stack-gitlab.yml")
+TOY = ROOT / "tests/python/stacks/toy.c"
 
 
 def lines(told: Any) -> list[str]:
@@ -61,3 +67,62 @@ def test_the_controller_passes_and_leaves_what_is_collected(tmp_path: Path, monk
     run(tmp_path, monkeypatch, commands(TEMPLATES[0]))
     for left in ("attack/junit.xml", "attack/report.html", "cwnd.png", "evaluate/junit.xml", "evaluate/report.html"):
         assert Path(left).stat().st_size > 100
+
+
+def of_stack(template: str) -> list[list[str]]:
+    """Return the commands of a stack's template, with the values of its variables."""
+    read = yaml.safe_load((FOLDER / template).read_text(encoding="utf-8"))
+    variables = read.get("env") or read["variables"]
+    found = []
+    for line in lines(read):
+        if line.startswith(("ackclock ", "make ")):
+            command = shlex.split(string.Template(line).substitute(variables))
+            found.append(command)
+    return found
+
+
+def test_both_templates_of_a_stack_ask_the_same() -> None:
+    github, gitlab = map(of_stack, OF_STACKS)
+    assert sorted(github) == sorted(gitlab)
+    assert github == [
+        ["make", "-C", "adapter"],
+        ["ackclock", "stack", "check", "adapter/libmine_stack.so"],
+        ["ackclock", "evaluate", "stack:mine:cubic", "--stack", "adapter/libmine_stack.so", "--quick", "--rows", "2,4,7", "--out", "evaluate"],
+    ]  # fmt: skip
+
+
+NO_COMPILER = pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
+
+
+def built(tmp_path: Path, make: list[str]) -> None:
+    """Make the toy stack with a template's first command."""
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    flags = f"-O1 -shared -fPIC -pthread -DBREAKS=NOTHING -I {ROOT / 'crates/stack/c'}"
+    (adapter / "Makefile").write_text(f"libmine_stack.so:\n\tcc {flags} -o $@ {TOY}\n", encoding="utf-8")
+    subprocess.run(make, cwd=tmp_path, check=True, capture_output=True)
+
+
+@pytest.mark.deep
+@NO_COMPILER
+@pytest.mark.parametrize("template", OF_STACKS)
+def test_a_stack_is_built_and_checked(template: str, tmp_path: Path) -> None:
+    make, check, _ = of_stack(template)
+    built(tmp_path, make)
+    done = subprocess.run([sys.executable, "-m", *check], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.count("ok ") == len(done.stdout.splitlines()) > 5
+
+
+@NO_COMPILER
+def test_a_stack_is_evaluated_with_what_is_collected(tmp_path: Path) -> None:
+    """Use the toy stack, and one of the template's rows."""
+    make, _, evaluate = of_stack(OF_STACKS[0])
+    built(tmp_path, make)
+    evaluate[evaluate.index("stack:mine:cubic")] = "stack:toy:fixed"
+    evaluate[evaluate.index("2,4,7")] = "2"
+    done = subprocess.run([sys.executable, "-m", *evaluate], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr  # 1: worse than CUBIC
+    assert "stack:toy:fixed in CUBIC's place" in done.stdout
+    for left in ("junit.xml", "report.html"):
+        assert (tmp_path / "evaluate" / left).stat().st_size > 100
+    assert "--rows 2 --stack adapter/libmine_stack.so --out evaluate" in done.stdout

@@ -51,7 +51,7 @@ impl DisciplineConfig {
 /// Device configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
-    /// Queueing discipline for packets that wait for the line.
+    /// Queueing discipline for packets waiting for the line.
     pub queue: DisciplineConfig,
     /// Line rate.
     pub rate: Rate,

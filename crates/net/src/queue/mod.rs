@@ -135,7 +135,7 @@ pub enum Refused {
     Loss,
     /// The queue was at its limit.
     QueueFull,
-    /// The discipline dropped the packet before its limit.
+    /// Dropped by the discipline before its limit was reached.
     Aqm,
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct Arrival<'a> {
     pub tx: Span,
     /// Time at which the transmitter becomes idle.
     pub busy_until: Time,
-    /// Packets that wait at `now`.
+    /// Packets waiting at `now`.
     pub backlog: &'a Backlog,
     /// Packets not yet taken from the far end.
     pub wire: &'a Wire,
