@@ -23,7 +23,7 @@ from ackclock.scenario import Scenario
 __all__ = ["HOSTS", "Live", "live"]
 
 QUIET_S = 150.0
-"""Time without a packet or a running program after which a run ends, s. TCP's longest timeout is 120 s."""
+"""Time without any packet or running program after which a run ends, s. TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
 """Default wall-clock time limit, s."""
@@ -37,7 +37,7 @@ interfaces have no IPv6 addresses.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A run of programs.
+    """A run with programs.
 
     Parameters
     ----------

@@ -133,8 +133,8 @@ def _is_ours(place: Path) -> bool:
 
 
 def check_folder(out: Path, names: Sequence[str]) -> None:
-    """Refuse a folder in which a host's folder would replace files that were not written by such a run, as its
-    capture shows.
+    """Refuse a folder in which a host's folder would replace files not written by such a run (recognised by its
+    capture).
 
     Raises
     ------
