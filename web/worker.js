@@ -95,7 +95,7 @@ function run(job) {
   post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found, ...own }, [...buffers, ...(shown?.[1] ?? [])]);
 }
 
-// Run the text by which a lesson's tasks are judged, if the job has one that can be run; returns its result with the
+// Run the configuration that a lesson's tasks are checked on, if the job has a valid one; returns its result with the
 // buffers to transfer.
 function asJudged({ judged, seed, budget_ms, memory }) {
   const read = judged === undefined ? { ok: false } : opened.read(judged);

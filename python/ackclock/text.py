@@ -96,13 +96,13 @@ def change(value: float | None, places: int = 2) -> str:
     Examples
     --------
     >>> change(0.0141), change(-0.2, 1), change(0.0), change(3e-6), change(-3e-6), change(None)
-    ('+1.41 %', '-20.0 %', '+0.00 %', 'less than +0.01 %', 'less than -0.01 %', '–')
+    ('+1.41 %', '-20.0 %', '0.00 %', 'less than +0.01 %', 'less than -0.01 %', '–')
     """
     if value is None:
         return NONE
     least = 10.0**-places
     if abs(value) < EQUAL:
-        return f"{0.0:+.{places}f} %"
+        return f"{0.0:.{places}f} %"
     if abs(value) * 100 < least / 2:
         return f"less than {'+' if value > 0 else '-'}{least:.{places}f} %"
     return f"{value * 100:+.{places}f} %"
@@ -113,8 +113,8 @@ EQUAL = 1e-12
 
 
 def printable(text: str) -> str:
-    r"""Return lines with unprintable characters made visible, such as those that control a terminal or the direction of
-    writing.
+    r"""Return lines with unprintable characters made visible, such as those that control a terminal or the writing
+    direction.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def xml(text: str) -> str:
 
 
 def markdown(cells: Sequence[str]) -> str:
-    r"""Return a row of a Markdown table whose cells cannot end the row or turn into HTML, links or code.
+    r"""Return a Markdown table row with cells that cannot end the row or turn into HTML, links or code.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-//! The packet, a plain value that links carry and transports read. Offsets are u64; 32-bit sequence numbers exist
+//! The packet, a plain value carried by links and read by transports. Offsets are u64; 32-bit sequence numbers exist
 //! only where packets leave the simulator (capture files, packet scripts).
 
 use std::ops::{BitOr, BitOrAssign};
@@ -120,7 +120,7 @@ pub struct Segment {
     pub accecn: AccEcnOption,
 }
 
-/// Options that only SYN and SYN-ACK carry.
+/// Options carried only by SYN and SYN-ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SynOptions {
     /// MSS option, bytes.
@@ -267,7 +267,7 @@ pub struct Packet {
     pub flow: FlowId,
     /// Connection of the packet. A flow that fetches repeatedly opens one connection after another.
     pub conn: u32,
-    /// Bytes that links charge: the IP packet plus the scenario's framing, plus headers for each segment beyond the
+    /// Bytes charged by links: the IP packet plus the scenario's framing, plus headers for each segment beyond the
     /// first.
     pub bytes: u32,
     /// True along the path (from the host that sends the data to the one that receives it), false on the
@@ -293,7 +293,7 @@ pub enum Class {
     Data = 3,
 }
 
-/// Properties of a packet that links need, packed into one word. Consecutive packets on a link usually have
+/// Packet properties needed by links, packed into one word. Consecutive packets on a link usually have
 /// identical loads, which one comparison detects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Load(u64);
@@ -317,7 +317,7 @@ impl Load {
         (self.0 >> 32) as u32 & 0xff_ffff
     }
 
-    /// Bytes that links charge.
+    /// Bytes charged by links.
     #[inline]
     pub fn bytes(self) -> u32 {
         self.0 as u32

@@ -29,7 +29,7 @@ pub fn maker(library: &Library, report: &Report) -> Maker {
     Maker::new(move || Box::new(NativeController::new(&library, &report)) as Custom)
 }
 
-/// A controller whose hooks are functions of a library.
+/// A controller with hooks implemented by a library.
 pub struct NativeController {
     library: Library,
     /// Instance of the library; null if there is none, or after a failure.
@@ -39,7 +39,7 @@ pub struct NativeController {
     report: Report,
 }
 
-/// State of the run that the library may query.
+/// Run state that the library may query.
 #[derive(Clone)]
 struct Run {
     stream: Stream,

@@ -61,6 +61,8 @@ pub struct End {
     deadline: Time,
     /// Trace rows, if a trace is kept.
     trace: Option<Vec<Row>>,
+    /// Losses reported in trace rows so far.
+    lost_in_trace: u64,
 }
 
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
@@ -71,7 +73,7 @@ static ZEROS: [u8; 65_536] = [0; 65_536];
 
 impl End {
     /// Create an end that opens the connection or waits for it. Its random numbers come from `stream`. With `one_way`
-    /// only the client sends data; otherwise the server answers on the same stream.
+    /// only the client sends data; otherwise the server responds on the same stream.
     pub fn new(
         recipe: &Recipe,
         opens: bool,
@@ -126,6 +128,7 @@ impl End {
             frames: 0,
             deadline: Time::NEVER,
             trace: None,
+            lost_in_trace: 0,
         }
     }
 
@@ -188,7 +191,7 @@ impl End {
     fn lose(&mut self, reason: &ConnectionError) {
         let failure = match reason {
             ConnectionError::LocallyClosed => return,
-            // the peer's application has received everything it needs, or sends no more
+            // the peer's application has received everything it needs, or sends nothing more
             ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
                 (self.peer_finished, self.is_through) = (true, true);
                 return;
@@ -217,7 +220,7 @@ impl End {
                 Err(ReadError::Blocked) => break,
             }
         }
-        let _ = chunks.finalize(); // the stack is polled for data to send anyway
+        let _ = chunks.finalize(); // the stack is polled for datagrams to send anyway
     }
 
     /// Write as much data as the stack accepts. Return whether it accepted any.
@@ -255,7 +258,7 @@ impl End {
 
     /// Close the connection when neither end needs it any more. Return whether it was closed now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
-        // a client is done once it has its answer; a server's data must have arrived
+        // a client is done once it has its response; a server's data must have arrived
         let over = match (self.dir, self.side) {
             (Dir::Uni, _) => self.is_through,
             (Dir::Bi, Side::Client) => self.peer_finished,

@@ -25,7 +25,7 @@ pub const SENDER: usize = 0;
 /// Host that receives the data.
 pub const RECEIVER: usize = 1;
 
-/// Settings for both ends of a flow.
+/// Settings for a flow's two ends.
 #[derive(Clone)]
 pub enum TransportConfig {
     /// TCP.
@@ -51,7 +51,7 @@ impl Freight {
         }
     }
 
-    /// Give the copy of a duplicated packet its own bytes.
+    /// Allocate separate bytes for the copy of a duplicated packet.
     #[cold]
     pub fn copy(&self, packet: &mut Packet) {
         if let Header::Datagram(Datagram::Opaque(opaque)) = &mut packet.header {
@@ -208,7 +208,7 @@ impl Transport {
         self.tcp_mut().is_some_and(|tcp| tcp.has_nothing(now))
     }
 
-    /// Write the fields that the next packets share into `common`, without addresses. Return the number of packets
+    /// Write the fields shared by the next packets into `common`, without addresses. Return the number of packets
     /// that can be sent as a train, or 0.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, framing_bytes: u32, common: &mut Packet) -> u32 {
@@ -223,7 +223,7 @@ impl Transport {
         length
     }
 
-    /// Record that the train was sent. Return whether nothing more can be sent at present.
+    /// Record that the train was sent. Return whether nothing more can be sent now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
@@ -383,14 +383,14 @@ impl Transport {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
 
-    /// Record that a packet with `payload` bytes entered the host's queue.
+    /// Record that a packet carrying `payload` bytes entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Transport::Tcp(tcp) = self {
             tcp.queued(payload);
         }
     }
 
-    /// Record that a packet with `payload` bytes left the host's queue. Return whether TCP was waiting for that.
+    /// Record that a packet carrying `payload` bytes left the host's queue. Return whether TCP was waiting for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }

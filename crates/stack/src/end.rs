@@ -1,4 +1,4 @@
-//! One end of a flow whose stack is in a library.
+//! One end of a flow on a stack in a library.
 //!
 //! Length: every call of the simulator, and what is held against the answers.
 
@@ -139,6 +139,7 @@ impl Maker for Recipe {
             reductions: 0,
             rtts: (0, 0),
             trace: None,
+            lost_in_trace: 0,
         })
     }
 }
@@ -157,7 +158,7 @@ struct End {
     waiting: u64,
     written: u64,
     forever: bool,
-    /// Whether the amount written is unknown, because the application has written without limit or has stopped.
+    /// Whether the amount written is unknown, because the application writes endlessly or has stopped.
     endless: bool,
     closes: bool,
     state: State,
@@ -175,6 +176,8 @@ struct End {
     /// Sum of the RTT samples, ns, and number of samples.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
+    /// Losses reported in trace rows so far.
+    lost_in_trace: u64,
 }
 
 impl End {
@@ -199,7 +202,7 @@ impl End {
         self.look(now, false);
     }
 
-    /// Fail because of an impossible report from the library, which ends the run.
+    /// Fail because of an impossible report from the library; this ends the run.
     #[cold]
     fn accuse(&mut self, now: Time, said: &str) {
         let library = self.recipe.library;
@@ -258,9 +261,12 @@ impl End {
         })
     }
 
+    /// Keep a row with the losses that no earlier row has: a timer may declare some between two ACKs.
     fn keep(&mut self, row: Option<Row>) {
         if let (Some(rows), Some(row)) = (&mut self.trace, row) {
-            rows.push(row);
+            let told = known(self.told.lost);
+            let lost = told.saturating_sub(std::mem::replace(&mut self.lost_in_trace, told));
+            rows.push(Row { lost, ..row });
         }
     }
 
@@ -273,19 +279,14 @@ impl End {
             self.rtts = (self.rtts.0 + u128::from(self.told.latest_rtt_ns), self.rtts.1 + 1);
         }
         if self.trace.is_some() {
-            let lost = known(self.told.lost).saturating_sub(known(before.lost));
-            let row = self.row(now, false).map(|row| Row {
-                number: 0,
-                lost,
-                window_before: known(before.window),
-                ..row
-            });
+            let row = self.row(now, false);
+            let row = row.map(|row| Row { number: 0, window_before: known(before.window), ..row });
             self.keep(row);
         }
     }
 }
 
-/// Return a reported number, or 0 if the stack does not report it.
+/// Return a reported number, or 0 if not reported by the stack.
 fn known(told: u64) -> u64 {
     if told == NONE {
         0

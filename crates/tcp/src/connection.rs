@@ -56,7 +56,7 @@ pub enum State {
 pub enum Due {
     /// A segment of an established connection.
     Segment(Leaving),
-    /// An ACK of an established connection. Only another ACK can follow it ([`Connection::ack_due`]).
+    /// An ACK of an established connection. Only another ACK can follow ([`Connection::ack_due`]).
     Ack(Leaving),
     /// A segment of the handshake or the close, if one is to be sent.
     Unsettled,
@@ -210,7 +210,7 @@ impl Connection {
         self.sender.now_mut().map_or(0, Sender::take_refused)
     }
 
-    /// Charge a packet with `payload` bytes that has entered the host's queue.
+    /// Charge a packet carrying `payload` bytes that has entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Some(sender) = self.sender.now_mut() {
             sender.queued(payload);

@@ -374,7 +374,7 @@ impl Sender {
         self.config.timestamp(now)
     }
 
-    /// Time as RTT samples, RACK and controllers see it. Linux counts whole microseconds (`tcp_mstamp`), so
+    /// Time as seen by RTT samples, RACK and controllers. Linux counts whole microseconds (`tcp_mstamp`), so
     /// an RTT is the difference between two rounded times.
     #[inline]
     fn clock(&self, now: Time) -> Time {

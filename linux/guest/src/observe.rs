@@ -30,7 +30,7 @@ pub struct Sample {
     pub retransmissions: u64,
 }
 
-/// Records that the loop collects.
+/// Records collected by the loop.
 #[derive(Default)]
 pub struct Notes {
     pub samples: Vec<Sample>,
@@ -226,7 +226,7 @@ impl World<'_> {
         }
     }
 
-    /// Register the descriptors that the loop waits for.
+    /// Register the descriptors awaited by the loop.
     fn poll(&self, timer: RawFd) -> Result<Poll> {
         let poll = Poll::new()?;
         poll.add(timer, TIMER)?;

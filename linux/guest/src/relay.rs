@@ -61,7 +61,7 @@ pub struct Relay {
     counts: bool,
     seed: u64,
     framing: u32,
-    /// Packets that hosts have sent so far.
+    /// Packets sent by hosts so far.
     pub entered: u64,
     /// Dropped packets, if the job records them.
     pub drops: Option<Vec<Dropped>>,
@@ -209,7 +209,7 @@ impl Relay {
         due.chain(held).min().unwrap_or(u64::MAX)
     }
 
-    /// Take all packets that hosts have sent, and the restarts of loss processes. Counters are read at the instant
+    /// Take all packets sent by hosts, and the restarts of loss processes. Counters are read at the instant
     /// `reading`; packets sent in response to a delivery at that instant wait for the next call.
     pub fn collect(&mut self, shared: &Shared, reading: u64) -> Result<()> {
         let mut sent = std::mem::take(&mut self.sent);
@@ -338,7 +338,7 @@ impl Relay {
         self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
     }
 
-    /// Flow, connection number, and the packet's fields that links read.
+    /// Flow, connection number, and the packet fields read by links.
     fn read(&mut self, forward: bool, sent: &Sent) -> Option<(u32, u32, Content, Ecn)> {
         let flows = self.plain.len();
         if let Some(pair) = usize::from(sent.host / 2).checked_sub(self.pairs) {
@@ -390,7 +390,7 @@ impl Relay {
         (flow, conn, Content::Datagram(Datagram::Opaque(opaque)), seen.ecn)
     }
 
-    /// Connection number, and the segment as links see it.
+    /// Connection number, and the segment as seen by links.
     fn segment(&mut self, key: Key, forward: bool, header: &Header, sent: &Sent) -> (u32, Content) {
         let (conn, seg_no, rexmit) = self.count(key, forward, header);
         let (ack, wnd) = self.connection(key, false).offers[usize::from(!forward)].read(header);
@@ -408,7 +408,7 @@ impl Relay {
         connection
     }
 
-    /// Connection number, segment ordinal, and transmission count of a data segment, as the simulator counts them.
+    /// Connection number, segment ordinal, and transmission count of a data segment, counted as in the simulator.
     fn count(&mut self, key: Key, forward: bool, header: &Header) -> (u32, u32, u8) {
         let counts = self.counts;
         let opens = header.syn && header.flags & Flags::ACK.0 == 0;

@@ -184,7 +184,7 @@ pub fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> Result<()> 
     set_option_bytes(fd, level, name, std::ptr::from_ref(value).cast(), size_of::<T>())
 }
 
-/// Set a socket option whose value is a string.
+/// Set a string-valued socket option.
 pub fn set_option_text(fd: RawFd, level: i32, name: i32, value: &str) -> Result<()> {
     set_option_bytes(fd, level, name, value.as_ptr(), value.len())
 }

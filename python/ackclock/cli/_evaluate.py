@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """The options of the command."""
+    """The command's options."""
 
     options: Sequence[str]
     rival: str | None
@@ -198,7 +198,7 @@ MINUTES = 10.0
 
 
 def _run(controller: str, asked: Options) -> int:
-    """Evaluate a controller; returns exit code 1 if a row is worse."""
+    """Evaluate a controller; return exit code 1 if a row is worse."""
     from ackclock.evaluate import Within, evaluate, page
     from ackclock.evaluate.files import to_json
 
@@ -338,11 +338,11 @@ def _plan(controller: str, asked: Options) -> Plan:
 
 
 def _stem(controller: str) -> str:
-    """Return the stem of the output folder's name: the file of a class, or a bug of the zoo."""
-    head, _, bug = controller.partition(":")
-    return (
-        f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
-    )
+    """Return the stem of the output folder's name: a class's file, a bug in the zoo, a stack's controller."""
+    head = controller.partition(":")[0]
+    if head in ("zoo", "quinn", "stack"):
+        return controller.replace(":", "-")
+    return Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
 
 
 def _environment(asked: str) -> Environment:
@@ -361,7 +361,7 @@ def _with(name: str, options: Mapping[str, Any]) -> str:
 
 
 def resolved(controller: str) -> str:
-    """Return the controller's name with the absolute path of its file; a bug of the zoo becomes one of our classes."""
+    """Return the controller's name with the absolute path of its file; a bug in the zoo becomes one of our classes."""
     from ackclock._files import give_leave
     from ackclock.attack import zoo
     from ackclock.own import anchored, named
@@ -373,7 +373,7 @@ def resolved(controller: str) -> str:
 
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """Check that a controller exists and passes the conformance test; returns its name."""
+    """Check that a controller exists and passes the conformance test; return its name."""
     from ackclock._agents.controllers import check
     from ackclock._files import give_leave
     from ackclock.attack import zoo
@@ -408,11 +408,11 @@ PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
     "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
-"""Name prefixes that a scenario may use but a simulated candidate may not, with the names allowed instead."""
+"""Name prefixes allowed in a scenario but not for a simulated candidate, with the names to be used instead."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """Check that the built kernel has a controller; returns its name."""
+    """Check that the built kernel has a controller; return its name."""
     from ackclock import linux
     from ackclock.errors import one_of
     from ackclock.evaluate import kernel
@@ -439,7 +439,7 @@ def option_of(text: str) -> tuple[str, bool | float | str]:
 
 
 LARGEST_STATEMENT = 2**20
-"""Maximum size of the file with the author's statements, bytes."""
+"""Maximum size of the author's statements file, bytes."""
 
 
 def _statements(path: Path | None) -> dict[str, str]:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ackclock.scenario import Scenario
 
 DURATION = "10 min"
-"""Duration of a run whose scenario does not set one. The run ends earlier if its programs end."""
+"""Duration of a run if the scenario does not set one. The run ends earlier if its programs end."""
 
 LONGEST = 65_536
-"""Maximum number of bytes of a program's output that are shown."""
+"""Maximum number of bytes shown of a program's output."""
 
 USUAL = {"--rate": "10 Mbit/s", "--delay": "20 ms", "--queue": "1 BDP"}
 """Default path without a scenario file; `--delay` is the one-way delay."""
@@ -212,7 +212,7 @@ def _assigned(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
-    """Return settings by their file names below /proc/sys. Only settings of a host's network are allowed."""
+    """Return settings by file name below /proc/sys. Only a host's network settings are allowed."""
     allowed = "a setting of the network of a host, e.g. net.ipv4.tcp_ecn=1"
     made = {}
     for name, value in _assigned("--sysctl", texts, allowed).items():

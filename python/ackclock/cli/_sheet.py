@@ -1,5 +1,5 @@
-"""Tables of a run for the terminal. On other outputs they are drawn without rich, whose import takes longer than a
-short run.
+"""Run tables for the terminal. On other outputs they are drawn without rich, because importing it takes longer
+than a short run.
 """
 
 from __future__ import annotations
@@ -51,6 +51,12 @@ class Sheet:
         """The notes below the table."""
         return "; ".join(self.remarks)
 
+    @property
+    def width(self) -> int:
+        """Width in characters if no cell wraps."""
+        wide = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
+        return sum(wide) + 3 * len(wide) + 1
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table for a terminal. If it is too wide, the columns are split over several tables, each with the row names."""
         if not self.narrow:
@@ -93,14 +99,14 @@ class Sheet:
         return table
 
     def lines(self, width: int) -> list[str] | None:
-        """Return the lines that rich would draw at this width, without trailing blanks; None if it would have to wrap a
+        """Return the lines drawn by rich at this width, without trailing blanks; None if it would have to wrap a
         cell.
         """
         texts = (*self.heads, *(cell for row in self.rows for cell in row))
         if self.narrow or not self.title or not self.rows or not all(map(_simple, texts)):
             return None
         wide = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
-        whole = sum(wide) + 3 * len(wide) + 1
+        whole = self.width
         around = [text for text in (self.title, self.caption) if text]
         if whole > width or any(len(text) > whole or not _simple(text) for text in around):
             return None
@@ -137,5 +143,5 @@ def plain(parts: Sequence[Any], width: int) -> str | None:
 
 
 def _simple(text: str) -> bool:
-    """Return whether the text is one line of single-width characters: Latin letters, and our few symbols."""
+    """Return whether the text is one line of single-width characters: Latin letters and our few symbols."""
     return text.isprintable() and (text.isascii() or all(sign < "\u0300" or sign in "–→←" for sign in text))

@@ -300,7 +300,7 @@ def export(
 
 
 ROWS = ("runs", "flows", "groups")
-"""Kinds of rows of an exported table."""
+"""Kinds of rows in an exported table."""
 
 
 def plot(
@@ -569,7 +569,7 @@ def told(tell: _terminal.Progress) -> Callable[[Status], None]:
 
 
 def reached(results: Results, precision: Precision) -> str:
-    """Return a sentence about the interval widths that the cells have reached."""
+    """Return a sentence about the interval widths reached in the cells."""
     import polars as pl
 
     metric, wanted = precision.metric, precision.width
@@ -590,7 +590,7 @@ def reached(results: Results, precision: Precision) -> str:
 
 
 def told_same(results: Results) -> list[str]:
-    """Return a note about cells in which all seeds give the same run."""
+    """Return a note about cells in which all seeds produce the same run."""
     from ackclock.sweep.measures import SAME
 
     same, cells = len(results.same), results.runs["cell"].n_unique()
@@ -612,7 +612,7 @@ def speed(status: Status) -> str:
 
 
 def slots(status: Status) -> str:
-    """Return the number of parallel runs in words."""
+    """Return the number of parallel runs, in words."""
     return f"{status.slots:,} at a time" if status.slots > 1 else "one at a time"
 
 
@@ -652,7 +652,7 @@ def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
 
 
 def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Path]:
-    """Return the sweep and the folder of its runs, given the sweep file or that folder."""
+    """Return the sweep and its run folder, given the sweep file or that folder."""
     from ackclock import sweep as sweeps
     from ackclock.own import refuse
 

@@ -1,4 +1,4 @@
-"""Turns typer's usage errors into our form: what was asked, what was found, what is allowed."""
+"""Converts typer's usage errors to our form: what was asked, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import foremost, one_of, quote
 
 
 def explain(error: BaseException) -> str:
-    """Return a one-line message for an error that typer raised about arguments."""
+    """Return a one-line message for an argument error raised by typer."""
     return foremost(_explained(error))
 
 
@@ -32,6 +32,8 @@ def _explained(error: BaseException) -> str:
             return f'option: found {quote(found)}; allowed: --set {found.lstrip("-")}="..." for a key of the scenario'
         if (meant := MEANT.get(found.lstrip("-"))) and any("--set" in p.opts for p in command.params):
             return f"option: found {quote(found)}; did you mean {meant}?; allowed: --set for keys of the scenario"
+        if found == "--set" and context.command_path.endswith("compare"):
+            return 'option: found "--set"; allowed: a file for each of the two scenarios; `run` takes --set'
         options = [name for p in command.params if not _is_argument(p) for name in (*p.opts, *p.secondary_opts)]
         return f"option: found {quote(found)}; allowed: {one_of(found, [*options, '--help'])}"
     if kind == "MissingParameter":
@@ -45,7 +47,7 @@ def _explained(error: BaseException) -> str:
         names = command.list_commands(context)
         if text.startswith("No such command"):
             found = text.removeprefix("No such command '").partition("'. Did you mean")[0].removesuffix("'")
-            if found.endswith(".toml") and "run" in names:
+            if "run" in names and (found.endswith(".toml") or _is_shipped(found)):
                 meant = f"{context.command_path} run {found}".removeprefix("ackclock ")
                 return f'command: found {quote(found)}; did you mean "{meant}"?; allowed: {", ".join(names)}'
             if found in COMMANDS and "import" in names:
@@ -65,21 +67,28 @@ MEANT = {
     **dict.fromkeys(("buffer", "queue", "limit"), '--set network.bottleneck.queue.limit="100 packets"'),
     **dict.fromkeys(("cc", "congestion-control", "algorithm"), "--controller"),
 }
-"""Options of other tools -> the equivalent here."""
+"""Option of another tool -> its equivalent here."""
 
 COMMANDS = {"path": "import path [--fit]", "fit": "import path --fit"}
 """Words that people try as commands -> the command."""
 
 
+def _is_shipped(name: str) -> bool:
+    """Return whether a scenario of this name comes with the package."""
+    from ackclock.scenario._shipped import shipped
+
+    return name in dict(shipped())
+
+
 def _of_scenarios() -> set[str]:
-    """Return the keys of a scenario's top level."""
+    """Return a scenario's top-level keys."""
     from ackclock.scenario._base import table_keys
 
     return set(table_keys("scenario"))
 
 
 def _wanted(context: Any, option: str) -> str:
-    """Return the values of an option as text; without a context, those of the command being parsed."""
+    """Return an option's values as text; without a context, those of the command being parsed."""
     from ackclock.cli._app import commands
 
     read = [context.command] if context is not None else list(commands.read())

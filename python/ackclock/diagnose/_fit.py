@@ -1,6 +1,6 @@
 """Builds a scenario from a diagnosis, runs it, and compares it with the capture, quantity by quantity.
 
-The model is a path (rate, delay, queue, random losses), the receiver's window, and one transfer of the same size. It
+The model is a path (rate, delay, queue, random losses), the receive window, and one transfer of the same size. It
 contains no address and no payload. Capture and model are measured in the same way: the model's run is captured, and
 that capture is diagnosed.
 """
@@ -41,15 +41,15 @@ BASIS = 0.1
 """Maximum error in transfer time for the model to be used for what-if."""
 
 QUEUE_BASIS = 0.5
-"""Maximum error in mean RTT for the model to be used for what-if. Beyond it the model has a different queue, even if
-the transfer time happens to fit.
+"""Maximum error in mean RTT for the model to be used for what-if. Beyond it, the model has a different queue, even
+if the transfer time happens to fit.
 """
 
 OWN_PACE = 0.2
-"""Fraction of the lifetime without data to send above which a model without the application is useless."""
+"""Fraction of the lifetime with no data to send above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
-"""Minimum fraction of the time limited by the receiver's window, for the window to be part of the model."""
+"""Minimum fraction of the time limited by the receive window, for the window to be part of the model."""
 
 SEEDS = 8
 
@@ -61,7 +61,7 @@ MOST_BYTES = 2 * 10**9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """One quantity in the capture and in the model, as median, minimum and maximum over the seeds.
+    """One quantity, in the capture and in the model as median, minimum and maximum over seeds.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Quantity:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """A model of a capture's path.
+    """Model of a capture's path.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Fit:
         return ""
 
     def summary(self) -> dict[str, Any]:
-        """Return the fit as plain values, for JSON."""
+        """Return the fit as plain values for JSON."""
         from dataclasses import asdict
 
         return {
@@ -136,7 +136,7 @@ class Fit:
 
 
 def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_PACE) -> Scenario:
-    """Return the scenario of a diagnosis.
+    """Return the scenario built from a diagnosis.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def _whole_rate(bps: float) -> int:
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
-    """Return the model's queue: as long as the losses indicate, otherwise twice the longest wait seen."""
+    """Return the model's queue: as long as indicated by losses, otherwise twice the longest observed wait."""
     assert path.base_rtt_s is not None
     assert path.greatest_rtt_s is not None
     waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
@@ -329,8 +329,8 @@ def compared(scenario: Scenario, own: Measures, runs: Sequence[Measures], *, bou
 
 
 def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
-    """Return the mirror for what-if; None if there is none, or if losses were caused by a full queue, because another
-    sender might have avoided them.
+    """Return the mirror for what-if; None if there is none, or if losses were caused by a full queue, because a
+    different sender might have avoided them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The page of a diagnosis: answer, causes, path, congestion control, model, and changes that would help."""
+"""The diagnosis page: answer, causes, path, congestion control, model, and changes that would help."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CHANGED = (
 """Text below a table of changes."""
 
 RATE_BOUND = " The path was never full: its rate and its queue in the model are the least that the capture allows."
-"""Text below the table of a model whose rate is a bound."""
+"""Text below the table of a model with a rate that is only a bound."""
 
 DRAWN = 2
-"""Number of candidates drawn next to the capture."""
+"""Number of candidates drawn beside the capture."""
 
 
 def page(
@@ -118,14 +118,14 @@ def _causes(found: Diagnosis) -> list[Section]:
 
 
 def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
-    """Return the bytes lost to a cause, as text."""
+    """Return the bytes lost to a cause as text."""
     if lost_bytes is None or found.path is None:
         return NONE
     return f"{'' if found.path.identified else 'at least '}{lost_bytes / 1e6:,.3f}"
 
 
 def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
-    """Return the rows of the path table, as text."""
+    """Return the path table's rows as text."""
     from ackclock.text import rate
 
     path, row = found.path, found.connection
@@ -188,7 +188,8 @@ def _candidates(identity: Identity) -> Table:
 def candidate_cells(one: Any) -> tuple[str, str, str]:
     """Return a candidate's table row, as text."""
     ratio = NONE if one.ratio is None else f"{one.ratio:,.1f}" if one.ratio < 1e4 else "> 10,000"
-    return f"{one.distance * 100:.1f} %", NONE if one.spread is None else f"{one.spread * 100:.1f} %", ratio
+    spread = NONE if one.spread is None else share(one.spread, 1)
+    return share(one.distance, 1), spread, ratio
 
 
 def _flights(identity: Identity) -> Live:
@@ -228,7 +229,7 @@ def _flights(identity: Identity) -> Live:
 
 
 def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
-    """Return the rows of a model's table, as text."""
+    """Return the rows of a model's table as text."""
     from ackclock.text import rate
 
     shown: dict[str, Callable[[float], str]] = {"share": share, "s": seconds, "bit/s": rate}
@@ -256,7 +257,7 @@ def _told(value: float, unit: str) -> str:
 
 def percent(error: float | None) -> str:
     """Return a fraction with its sign, as text."""
-    return "0.0 %" if error == 0 else change(error, 1)
+    return change(error, 1)
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
@@ -289,7 +290,7 @@ def _fitted(fit: Fit) -> Section:
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
     """Return a change's table row, as text."""
     now = one.name == NOW
-    basis = f"{one.model}, {one.error * 100:.1f} %"
+    basis = f"{one.model}, {share(one.error, 1)}"
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"
     told = "" if now else said
     if one.seconds is None:

@@ -24,8 +24,8 @@ the full scale.
 """
 
 FEW_SEEDS = 3
-"""Number of seeds for these arms and for a victim alone. Only their means matter: no verdict depends on individual
-seeds.
+"""Number of seeds for these arms and for a victim alone on the path. Only means matter: no verdict depends on
+individual seeds.
 """
 
 SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
@@ -127,7 +127,7 @@ def _has_transport_of_its_own(arm: Arm) -> bool:
 
 
 def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:
-    """Return the row without the cells that only TCP can run, with the reason in the words of the error."""
+    """Return the row without the cells that only TCP can run, with the error text as the reason."""
     from ackclock.scenario import Scenario
 
     asked = list(row.at(scale, gigabit=gigabit))

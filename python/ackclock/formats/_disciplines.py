@@ -10,7 +10,7 @@ from ackclock.linux import _qdiscs
 __all__ = ["disciplines"]
 
 BURST_S = 100e-6
-"""Burst of a shaper, s, because timers of real machines are no finer."""
+"""Shaper burst, s: real machines' timers are no finer."""
 
 
 def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]:

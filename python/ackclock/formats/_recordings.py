@@ -1,4 +1,4 @@
-"""Recordings of paths, one format after another: values and their times. The formats follow their authors'
+"""Path recordings, one format after another: values and their times. The formats follow their authors'
 documentation.
 
 | form | source |
@@ -48,7 +48,7 @@ MOST_PROBES = 5_000_000
 
 @dataclass(slots=True)
 class Way:
-    """One direction: rates in bit/s, one-way delays in s, and probes, each with whether it was lost."""
+    """One direction: rates in bit/s, one-way delays in s, and probes, each marked as lost or not."""
 
     rates: Points = field(default_factory=list)
     delays: Points = field(default_factory=list)
@@ -169,7 +169,7 @@ def _table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _spaced(points: Sequence[tuple[float, Any]], line: str) -> float:
-    """Return the length of a recording, whose last value lasts for the median step. Times that go backwards are refused."""
+    """Return the length of a recording; its last value lasts for the median step. Times that go backwards are refused."""
     times = [t for t, _ in points]
     if any(a > b for a, b in itertools.pairwise(times)):
         raise InputError(f"found times that go back ({line}); allowed: times in order")

@@ -26,7 +26,7 @@ MSS = 1448
 """Default payload of a segment, bytes: Ethernet, with timestamps."""
 
 BLOCK = 131_072
-"""Write size of iperf3 over TCP, bytes."""
+"""iperf3's write size over TCP, bytes."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -155,7 +155,7 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
 
 
 def _intervals(run: Run, flow: Mapping[str, Any], mss: int) -> list[dict[str, Any]]:
-    """Return the values of one flow in each interval, from its start. Null values are omitted, as iperf3 omits unknown
+    """Return one flow's values in each interval, from its start. Null values are omitted, as iperf3 omits unknown
     ones.
     """
     number, begin = flow["flow"], flow["start_s"]

@@ -70,7 +70,7 @@ class Kernel:
 
 
 def folder() -> Path:
-    """Return the root folder of the cache; it need not exist yet."""
+    """Return the cache's root folder; it need not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "ackclock" / "linux"
 

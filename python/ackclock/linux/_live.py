@@ -26,7 +26,7 @@ HOSTS = ("server", "client")
 """Names of the hosts at the two ends of the path; the forward direction leads from the first to the second."""
 
 QUIET_S = 150.0
-"""Time without a packet or a running program after which a run ends, s. TCP's longest timeout is 120 s."""
+"""Time without any packet or running program after which a run ends, s. TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
 """Default wall-clock time limit, s."""
@@ -40,7 +40,7 @@ interfaces have no IPv6 addresses.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A run of programs.
+    """A run with programs.
 
     Parameters
     ----------
@@ -276,8 +276,8 @@ def _contents(left: Path) -> list[bytes]:
 
 
 def _check(out: Path) -> None:
-    """Refuse a folder in which a host's folder would replace files that were not written by such a run, as its
-    capture shows.
+    """Refuse a folder in which a host's folder would replace files not written by such a run (recognised by
+    its capture).
     """
     for host in HOSTS:
         there = out / host

@@ -41,13 +41,13 @@ LINK_KEYS = (
     "name",
 )
 NEUTRAL = {"thin_acks": 1}
-"""Values of link keys that have no effect, in addition to 0 and absent."""
+"""Values of link keys without effect, in addition to 0 and absent."""
 
 NOT_COMPARED = ("pie",)
-"""Queues that the kernel also has, but whose behaviour has not been compared with the simulator's packet by packet."""
+"""Queues that the kernel also has, but with behaviour not compared with the simulator's packet by packet."""
 
 MININET_BURST = 15 * 1024
-"""HTB's burst as Mininet sets it, bytes."""
+"""HTB's burst as set by Mininet, bytes."""
 
 
 class NotByQdiscError(Exception):
@@ -55,8 +55,8 @@ class NotByQdiscError(Exception):
 
 
 def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """Return the network as two qdisc chains, one per direction. The network must be a single path that all flows
-    share.
+    """Return the network as two qdisc chains, one per direction. The network must be a single path shared by all
+    flows.
     """
     network = scenario["network"]
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
@@ -121,7 +121,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
 def _lay_device(
     hosts: Sequence[Mapping[str, Any]], side: int, number: int, overhead: int, flows: int
 ) -> list[dict[str, Any]]:
-    """Give the cards on one side their own queue, and add the stages behind it to the path. A shaper releases a
+    """Give the NICs on one side their own queue, and add the stages behind it to the path. A shaper releases a
     packet when its transmission starts, so a stage behind it adds the transmission time. If TCP ignores the queue
     (`small_queues` off), the queue is a stage behind the host.
     """
@@ -160,7 +160,7 @@ def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the card of the router in front of a link that merges segments."""
+    """Return the NIC of the router in front of a link that merges segments."""
     merging = link["merging"]
     if merging["receive_interval"]:
         raise NotByQdiscError(f"{place}.merging.receive_interval", quote(f"{merging['receive_interval']} ns"))
@@ -176,8 +176,8 @@ def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the link with its queue limit in bytes, because a kernel packet may contain many segments, each of which
-    counts in the scenario.
+    """Return the link with its queue limit in bytes, because a kernel packet may contain many segments, each counted
+    separately in the scenario.
     """
     queue = link.get("queue") or {}
     if queue.get("kind") != "drop-tail" or "packets" not in queue.get("limit", {}):
@@ -312,8 +312,8 @@ def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reduce the number of hops: a pure delay is merged into the next link without a rate, whose queue does not
-    depend on arrival times.
+    """Reduce the number of hops: a pure delay is merged into the next link without a rate, where the queue does
+    not depend on arrival times.
     """
     out: list[dict[str, Any]] = []
     for stage in stages:

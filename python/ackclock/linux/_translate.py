@@ -1,4 +1,4 @@
-"""Translates a scenario to the guest's job; keys that the kernel cannot honour are refused by name.
+"""Translates a scenario to a guest job; keys that the kernel cannot honour are refused by name.
 
 Length: each key's translation is next to its refusals.
 """
@@ -72,7 +72,7 @@ OURS = {
     "prr-rfc9937": "prr_9937",
     "prr-linux-3.2": "prr_3_2",
 }
-"""Recovery rule -> its part of our controllers' names (linux/modules); "" for the kernel's own rule."""
+"""Recovery rule -> the corresponding part of our controllers' names (linux/modules); "" for the kernel's own rule."""
 
 DRAWN = "_drawn"
 """Suffix of controllers that draw random numbers as the simulator does and are otherwise identical to the kernel's
@@ -91,25 +91,25 @@ RECORD_DEFAULTS = {"controller": "none"}
 """Keys of `record` that the guest supports, and the only values allowed for the others."""
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions", "conversation")
-"""Workloads over TCP and PCC that the guest supports; of plain datagrams it supports all."""
+"""Workloads over TCP and PCC supported by the guest; for plain datagrams, all are."""
 BY_EVENTS = ("transactions", "conversation")
-"""Workloads whose ends run in one event loop; the ends of others are blocking threads."""
+"""Workloads with all ends in one event loop; other workloads' ends are blocking threads."""
 MOST_CLIENTS = 1000
-"""Maximum number of flows in a group of fetches, whose ends are threads."""
+"""Maximum number of flows in a group of fetches, where ends are threads."""
 LEAST_PAYLOAD = 12
-"""Number of bytes in a plain datagram that hold its number and time."""
+"""Number of bytes in a plain datagram taken up by its number and time."""
 LARGEST_FEEDBACK = 128
 """Maximum number of datagrams in one report on the wire."""
 BY_NAME = {
     "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
-    "netem-limit": "netem",
+    "netem-limit": "netem", "fq-pie": "fq_pie",
 }  # fmt: skip
 """Our name for a queue -> the kernel's name, where the kernel has it as a separate discipline."""
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
 """Profile -> kernel version that it describes; None if the profile's name has no version and every kernel accepts it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 TXREHASH = ("net/core/txrehash", "0")
-"""Setting that keeps the packets' hash after a timeout: routers behind a veth use it, and would see a new flow."""
+"""Setting that keeps the packets' hash after a timeout: routers behind a veth use the hash, and would otherwise see a new flow."""
 
 
 SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
@@ -251,7 +251,7 @@ def _is_plain(group: Mapping[str, Any]) -> bool:
 
 
 def kernel_controller(name: str, recovery: str | None) -> str:
-    """Return the kernel's name of a controller with a recovery rule; "" if there is none."""
+    """Return the kernel's name for a controller with a recovery rule; "" if there is none."""
     base = name.removeprefix("kernel:")
     if base == name:
         base = CONTROLLERS.get(base, base)
@@ -407,8 +407,8 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """Check the bbr version: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
-    separate name (linux/modules).
+    """Check the bbr version: the kernel has version 1, or version 3 with Google's patch, with a separate name for
+    its drawn variant (linux/modules).
     """
     third = f"{THIRD}{DRAWN}" in controllers
     if asked == "bbr3" and not third:
@@ -427,7 +427,7 @@ def _check_version(
 def _check_setting(
     kernel: Has, key: str, shown: object, known: Mapping[Any, Mapping[str, str]], wanted: Mapping[str, str]
 ) -> None:
-    """Refuse a value for which this kernel has no setting."""
+    """Refuse a value that this kernel has no setting for."""
     if _takes(kernel, wanted):
         return
     others = ", ".join(quote(value) for value, settings in known.items() if _takes(kernel, settings))
@@ -443,11 +443,11 @@ def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:
 
 
 CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
-"""Keys of a host that the guest's devices support, and their defaults there."""
+"""Host keys supported by the guest's devices, and their defaults there."""
 
 
 def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the device of the host with this name; properties that the guest lacks are refused."""
+    """Return the device of the host with this name; properties missing from the guest are refused."""
     place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
     for key, value in machine.items():
         if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
@@ -505,7 +505,7 @@ def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
 
 
 UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
-"""Values of a host's keys that have no effect."""
+"""Values of host keys without effect."""
 
 
 def _bound_buffer(host: dict[str, Any], network: str) -> None:

@@ -27,10 +27,10 @@ LARGEST_FILE = 2**20
 """Maximum size of a scenario file, bytes."""
 
 SET = "--set"
-"""Source named in errors about a changed key, instead of a file."""
+"""Source named, instead of a file, in errors about a changed key."""
 
 MOST_MEASURED = 100
-"""Maximum number of flows up to which a sweep records their performance by default."""
+"""Maximum number of flows for which a sweep records performance by default."""
 
 
 class Scenario(Table):
@@ -74,7 +74,7 @@ class Scenario(Table):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Scenario:
-        """Make a scenario of plain values.
+        """Make a scenario from plain values.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Scenario(Table):
         return _schema.json_schema(cls)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the keys that were given, as plain values."""
+        """Return the keys that were set, as plain values."""
         return self.compiled.written()
 
     def to_toml(self) -> str:
@@ -116,16 +116,16 @@ class Scenario(Table):
         return {name: read(name).sha256 for name in sorted(set(_traces(self._given["network"])))}
 
     def controllers(self) -> list[tuple[str, str]]:
-        """Key and name of the controller of each group."""
+        """Key and name of each group's controller."""
         return [(f"flows.{i}.congestion_control", group.congestion_control) for i, group in enumerate(self.flows)]
 
     @property
     def flow_count(self) -> int:
-        """Number of flows of the run; each client of a population counts as one."""
+        """Number of flows in the run; each client of a population counts as one."""
         return self.compiled.flow_count()
 
     def own(self) -> tuple[OwnClass, ...]:
-        """User-defined classes that control the scenario's flows, without duplicates."""
+        """User-defined classes controlling the scenario's flows, without duplicates."""
         found = (group.own for group in self.flows)
         return tuple(dict.fromkeys(one for one in found if one is not None))
 
@@ -262,7 +262,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
 
 
 def _within(key: str, changed: str) -> bool:
-    """Return whether a key is one of the changed keys or below one."""
+    """Return whether a key is, or is below, one of the changed keys."""
     return key == changed or key.startswith(f"{changed}.")
 
 

@@ -35,7 +35,7 @@ SHOWN = (
     "goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "p95_rtt_s", "queue_mean_packets", "dropped_queue",
 )  # fmt: skip
 OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
-"""Metrics of each group, if there are several groups."""
+"""Each group's metrics, if there are several groups."""
 MOST_GROUPS = 4
 FAILED = ("flows", ("failed", "failure"))
 """Table and columns with failed connections and their reasons."""
@@ -49,7 +49,7 @@ SMALLER_IS_BETTER = (
 
 def better(metric: str) -> int:
     """Return whether a larger value of a metric is good (1), bad (-1) or neither (0), as for one flow's share of the
-    bottleneck, which another flow loses.
+    bottleneck, which is another flow's loss.
     """
     column = metric.rpartition(".")[2]
     if column in LARGER_IS_BETTER:
@@ -83,7 +83,7 @@ class Compared:
     failed: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     def outcome(self, metric: str) -> str:
-        """Outcome with the names of the arms."""
+        """Outcome with the arms' names."""
         first, second = self.names
         found = self.metrics[metric]
         if self.same and found.difference.n and found.without[0] == found.without[1]:
@@ -105,7 +105,7 @@ class Compared:
             return outcome
         part, sign = self.relative(metric), better(metric)
         much = "" if part is None else f" by {100 * abs(part):.3g} %"
-        if part is not None and part < 0:  # change in the first arm, as in the columns
+        if part is not None and part < 0:  # change relative to the first arm, as in the columns
             outcome, sign = f"{self.names[0]} is smaller", -sign
         return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
 
@@ -141,10 +141,10 @@ class Compared:
 
         first, second = self.names
         table = Table(title=f"{first} and {second}, {self.seeds} seeds", title_justify="left", caption_justify="left")
-        table.add_column("metric")
+        table.add_column("metric", overflow="fold")  # names that are cut are alike
         for head in (first, second, "difference", "95 % interval"):
-            table.add_column(head, justify="right")
-        table.add_column("outcome")
+            table.add_column(head, justify="right", overflow="fold")
+        table.add_column("outcome", overflow="fold")
         for name, c in self.metrics.items():
             d = c.difference
             bounds = f"{number(d.low)} to {number(d.high)}" if math.isfinite(d.low) else "–"
@@ -271,7 +271,7 @@ def compare(
 def _compared(
     campaign: Campaign, metrics: Sequence[str], scenarios: Sequence[Scenario]
 ) -> tuple[dict[str, Comparison], bool]:
-    """Compare each metric; also returns whether there is only one pair, because all seeds gave the same run."""
+    """Compare each metric; also return whether there is only one pair because all seeds produced the same run."""
     import polars as pl
 
     found: dict[str, Comparison] = {}
@@ -292,7 +292,7 @@ def _by_arm(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
 
 
 def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the failed runs of each arm by the reason for which the connection failed."""
+    """Return each arm's failed runs by the reason why the connection failed."""
     import polars as pl
 
     arms = []

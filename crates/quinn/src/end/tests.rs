@@ -98,6 +98,23 @@ fn a_transfer_arrives_whole_and_both_ends_are_done() {
     }
 }
 
+/// The loss timer declares some losses between two ACKs.
+#[test]
+fn trace_rows_report_every_loss() {
+    for (name, _) in crate::REGISTRY {
+        let mut pipe = Pipe::transfer(name, &[], Clock::default(), 1_000_000);
+        pipe.ends[0].set_trace(true);
+        pipe.run(Time(10_000_000_000), |side, number| match side {
+            0 => number % 50 < 9,
+            _ => number % 7 == 3,
+        });
+        let rows = pipe.ends[0].take_trace();
+        let lost = rows.iter().map(|row| row.lost).sum::<u64>();
+        assert!(rows.iter().any(|row| row.is_sent && row.lost > 0), "{name}");
+        assert_eq!(lost, pipe.ends[0].stats().lost, "{name}");
+    }
+}
+
 #[test]
 fn the_time_from_which_instants_count_cannot_be_seen() {
     for name in ["quinn:cubic", "quinn:ours-cubic"] {
@@ -163,8 +180,8 @@ fn marks_reduce_the_window_without_a_loss() {
     assert_eq!((pipe.ends[0].stats().reductions, pipe.ends[0].stats().lost), (1, 0));
 }
 
-/// Compare this simulator's Reno with the stack's: the same reductions, and windows that differ only by counting whole
-/// segments.
+/// Compare this simulator's Reno with the stack's: the same reductions, and windows that differ only because whole
+/// segments are counted.
 #[test]
 fn a_rule_of_ours_does_in_the_stack_what_the_stack_does_with_its_own() {
     let run = |name| {
@@ -215,7 +232,7 @@ fn junk_is_survived() {
         let number = stream.next_u64();
         let mut bytes: Vec<u8> = (0..stream.below(1500)).map(|_| stream.next_u64() as u8).collect();
         if let (Some(&(_, opaque)), true) = (pipe.wire[1].front(), stream.chance(u64::MAX / 2)) {
-            // a datagram of the peer with one byte changed
+            // a datagram from the peer with one byte changed
             bytes = pipe.carried.take(&opaque, <[u8]>::to_vec);
             pipe.wire[1].pop_front();
             let at = stream.below(bytes.len() as u64) as usize;

@@ -18,7 +18,7 @@ use crate::scenario::spec::FlowGroup;
 use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::WorkloadConfig;
 
-/// Return the transport of the flows of `group` (group number `index`), with the settings of its hosts.
+/// Return the transport for the flows of `group` (group number `index`), with its hosts' settings.
 pub fn transport(
     group: &FlowGroup,
     index: usize,
@@ -180,11 +180,11 @@ impl Customs {
     }
 }
 
-/// Linux `tcp_wmem`, bytes: the initial size, and the maximum that the linux backend sets.
+/// Linux `tcp_wmem`, bytes: the initial size, and the maximum set by the linux backend.
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 
-/// Return the controller that the group names, with its options. Unknown options are rejected.
+/// Return the controller named by the group, with its options. Unknown options are rejected.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let options = &group.congestion_control_options;

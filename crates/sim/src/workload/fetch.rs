@@ -13,7 +13,7 @@ use crate::transport::TransportConfig;
 use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// Pacing of a response that the server writes in chunks.
+/// Pacing of a response written in chunks by the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Mean rate of the writes after the first.
@@ -89,7 +89,7 @@ pub struct Fetch {
     waiting: bool,
 }
 
-/// A fetch whose connection is open.
+/// A fetch with an open connection.
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,
@@ -98,8 +98,8 @@ struct Exchange {
     /// Bytes of the response written by the server; `None` until the request has arrived.
     written: Option<u64>,
     requested: bool,
-    /// Client retransmissions, read before the client sends its FIN, which may itself be retransmitted; `None` until
-    /// the response is complete.
+    /// Client retransmissions, read before the client's FIN is sent, because the FIN may be retransmitted; `None`
+    /// until the response is complete.
     request_retransmissions: Option<u64>,
     counted: bool,
 }

@@ -12,7 +12,7 @@ impl Connection {
     pub fn write(&mut self, now: Time, bytes: u64) {
         self.sender.call(Call::Write(now, bytes));
     }
-    /// Write without end.
+    /// Write endlessly.
     pub fn write_forever(&mut self, now: Time) {
         self.sender.call(Call::Write(now, 1 << 62));
     }

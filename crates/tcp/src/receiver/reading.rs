@@ -89,7 +89,7 @@ impl Receiver {
         taken
     }
 
-    /// Number of payload bytes that the application has read by explicit calls.
+    /// Number of payload bytes read by explicit calls of the application.
     pub fn taken(&self) -> u64 {
         self.reader.read
     }

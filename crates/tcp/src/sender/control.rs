@@ -16,7 +16,7 @@ impl Sender {
         }
     }
 
-    /// Return the ACK as the controller sees it before loss detection.
+    /// Return the ACK as seen by the controller before loss detection.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;

@@ -204,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Record the time as controllers see it. Out of line, because most senders do not estimate rates.
+    /// Record the time as seen by controllers. Out of line, because most senders do not estimate rates.
     #[inline(never)]
     fn begin_event_with_rates(&mut self, now: Time) {
         let clock = self.clock(now);

@@ -41,7 +41,7 @@ impl Sender {
         if queue.continues_at(start) {
             return Some((queue.packet_end - start).min(smss) as u32);
         }
-        // A FIN without data is a packet of its own.
+        // A FIN without data is a separate packet.
         let (end, last, record) = queue.buffer_at(start, most * smss).unwrap_or((start, true, false));
         let round = queue.round;
         if round == Round::Over {

@@ -126,7 +126,7 @@ impl Rack {
     }
 }
 
-/// Whether (t1, end1) was sent after (t2, end2); equal times are ordered by sequence (RFC 8985 §5.2).
+/// Whether (t1, end1) was sent after (t2, end2); equal times are ordered by sequence number (RFC 8985 §5.2).
 #[inline]
 fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
     t1 > t2 || (t1 == t2 && end1 > end2)

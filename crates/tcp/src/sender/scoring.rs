@@ -167,7 +167,7 @@ impl Sender {
         }
     }
 
-    /// Mark segments [a, b) as SACKed. `known`: blocks that the previous ACK reported.
+    /// Mark segments [a, b) as SACKed. `known`: blocks reported by the previous ACK.
     pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Known, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
         let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);

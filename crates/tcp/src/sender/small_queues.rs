@@ -22,7 +22,7 @@ use super::Sender;
 /// Linux `sk_pacing_shift`: the limit is 1/1024 s of the pacing rate.
 const PACING_SHIFT: u32 = 10;
 
-/// Queue of the host's device, as the sender sees it.
+/// Queue of the host's device, as seen by the sender.
 #[derive(Clone, Debug)]
 pub(super) struct HostQueue {
     charged: u64,
@@ -84,7 +84,7 @@ impl Sender {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
 
-    /// Charge a packet with `payload` bytes that has entered the host's queue.
+    /// Charge a packet carrying `payload` bytes that has entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         let truesize = self.truesize(payload);
         if let Some(queue) = &mut self.host_queue {

@@ -19,7 +19,7 @@ impl End {
         Ok(())
     }
 
-    /// Run the sending end of a stream: connect at the start, write what the workload asks for, and close, no later
+    /// Run the sending end of a stream: connect at the start, write what the workload requires, and close, no later
     /// than at the flow's stop time. The flow is complete when the FIN is acknowledged.
     pub(super) fn stream(&self, spec: &FlowGroup) -> Result<()> {
         sys::enter(self.namespace[0])?;

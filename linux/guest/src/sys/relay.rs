@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, text};
 
-/// A packet that a host has sent.
+/// A packet sent by a host.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sent {

@@ -29,7 +29,7 @@ ROWS = (
 
 
 def answered(row: Row, sections: Sequence[str]) -> Row:
-    """Return the row of the author's statements, which lists the missing ones."""
+    """Return the row for the author's statements, which lists missing ones."""
     if row.id != "11":
         return row
     missing = [f"§{s}" for s in STATEMENTS if s not in sections]
