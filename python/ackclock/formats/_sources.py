@@ -1,6 +1,6 @@
-"""Public recordings of paths, which `ackclock import path` reads: where they are, in which form, and under which licence.
+"""Sources of recordings: place, form and licence of public sets that `ackclock import path` reads.
 
-None of them is shipped, because their licences bind whoever copies them.
+They stay where they are, because their licences bind copies.
 """
 
 from __future__ import annotations
