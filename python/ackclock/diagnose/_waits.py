@@ -46,7 +46,7 @@ blocked program once a third of its send buffer is free.
 """
 
 ACKS = 3
-"""Number of consecutive ACKs releasing no data that shows that the sender had nothing to send."""
+"""Number of consecutive ACKs that must release no data before the sender is judged to have had nothing to send."""
 
 LONGER = 2
 """Maximum ratio of one pacing wait to the previous one."""
