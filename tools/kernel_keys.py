@@ -303,6 +303,7 @@ def rows() -> list[Row]:
                 ("queue", {"kind": "netem-limit", "limit": "90 packets"}, {}),
                 ("queue", {"kind": "codel"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "fq-codel"}, {LINK + "rate": "5 Mbit/s"}),
+                ("queue", {"kind": "fq-pie"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "dualpi2"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "cake"}, {LINK + "rate": "5 Mbit/s"}),
                 ("loss", {"kind": "bernoulli", "p": "1 %"}, {}),
@@ -336,6 +337,12 @@ def rows() -> list[Row]:
             key=BACK + "thin_acks",
             value=8,
             given={BACK + "rate": "100 kbit/s", BACK + "queue": {"kind": "drop-tail", "limit": "50 packets"}},
+        ),
+        Row(
+            key=LINK + "capacity",
+            value={"kind": "token-bucket", "burst": "50 kB"},
+            given={LINK + "rate": "5 Mbit/s"},
+            network="qdisc",
         ),
         Row(key=LINK + "merging", value={"gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 5}, network="qdisc"),
         *of_kind({"kind": "codel"}, "qdisc", SHAPED, limit="10 packets", target="1 ms", interval="20 ms"),
@@ -388,6 +395,12 @@ def rows() -> list[Row]:
             {LINK + "rate": "1 Mbit/s", **ect, FLOW + "count": 8},
             overload="overflow",
         ),
+        *of_kind(
+            {"kind": "fq-pie"}, "qdisc", SHAPED, limit="10 packets", target="1 ms", update="3 ms", alpha=32, beta=0
+        ),
+        *of_kind({"kind": "fq-pie"}, "qdisc", {**SHAPED, FLOW + "count": 3}, queues=1, quantum="9000 bytes"),
+        *of_kind({"kind": "fq-pie", "target": "1 ms"}, "qdisc", {**SHAPED, **ect}, ecn=True),
+        *of_kind({"kind": "fq-pie", "target": "1 ms", "ecn": True}, "qdisc", {**SHAPED, **ect}, ecn_prob=1),
         *of_kind({"kind": "pie"}, "relay", SLOW, limit="20 packets", target="3 ms", update="3 ms", max_burst="10 ms"),
         *of_kind({"kind": "pie"}, "relay", {**SLOW, **ect}, ecn=True),
         *of_kind({"kind": "cake"}, "qdisc", SLOW, limit="15 kB", rtt="10 ms", bandwidth="3 Mbit/s"),

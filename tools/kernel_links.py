@@ -1,4 +1,4 @@
-"""The simulator's netem jitter and TBF beside Linux's own, over qdisc networks.
+"""The simulator's netem jitter, TBF and FQ-PIE beside Linux's own, over qdisc networks.
 
     tools/kernel_links.py SEED [--packets N] [--paths N]
 
@@ -6,6 +6,7 @@ Jitter: datagrams at a constant rate cross a link with each of netem's distribut
 delays are compared in units of 10 us (two-sample Kolmogorov-Smirnov test; 1 in 91 delays of "pareto" is cut off at one value, to which the links
 behind add some nanoseconds), and so are the share of packets that others overtook and the correlation of successive delays.
 TBF draws nothing: TCP flows cross drawn buckets, and all events of both backends are compared.
+FQ-PIE drops at random: goodput, retransmissions and RTT of every flow are compared over seeds, as `ackclock diff --seeds` does.
 Writes measured/kernel-links.json.
 """
 
@@ -26,7 +27,7 @@ from scipy.stats import ks_2samp
 
 import book
 from ackclock import linux, run
-from ackclock.diff import compare
+from ackclock.diff import compare, over_seeds
 from ackclock.scenario import Scenario
 
 SHAPES = ("uniform", "normal", "pareto", "paretonormal")
@@ -38,6 +39,13 @@ LEVEL = 0.001
 STANDARD_ERRORS = 4.0
 """Difference of a share or a correlation, in standard errors, above which it counts as different."""
 CONTROLLERS = ("cubic", "reno", "bbr")
+FAIR = (
+    ("10 Mbit/s", 20, 1, False),
+    ("10 Mbit/s", 80, 4, False),
+    ("50 Mbit/s", 40, 2, True),
+    ("5 Mbit/s", 40, 2, False),
+)
+"""Cells of FQ-PIE: rate, RTT in ms, flows, ECN."""
 
 Delays = NDArray[np.float64]
 
@@ -178,25 +186,54 @@ def bucket_rows(paths: int, seed: int) -> tuple[list[list[Any]], int]:
     return rows, different
 
 
+def fair(rate: str, rtt: int, flows: int, *, ecn: bool) -> Scenario:
+    """Return a scenario with TCP flows through FQ-PIE."""
+    queue = {"kind": "fq-pie", "limit": "1000 packets", "ecn": ecn}
+    flow = {"count": flows, "stagger": "97 ms", **({"stack": {"ecn": "ask"}} if ecn else {})}
+    bottleneck = {"rate": rate, "delay": f"{rtt / 2} ms", "queue": queue}
+    return Scenario.from_dict(
+        {"duration": "10 s", "network": {"framing": "14 bytes", "bottleneck": bottleneck}, "flows": [flow]}
+    )
+
+
+def fair_rows(seeds: int, seed: int, jobs: int) -> tuple[list[list[Any]], int]:
+    """Return one row for each cell of FQ-PIE, and how many differ."""
+    rows, different = [], 0
+    for rate, rtt, flows, ecn in FAIR:
+        found = over_seeds(fair(rate, rtt, flows, ecn=ecn), seeds=seeds, first_seed=seed, network="qdisc", jobs=jobs)
+        apart = any(spread.differs for spread in found.rows)
+        different += apart
+        together = [spread for spread in found.rows if spread.flow is None or flows == 1]
+        means = "; ".join(f"{spread.quantity} {spread.means[0]:.3f} / {spread.means[1]:.3f}" for spread in together)
+        least = min(found.rows, key=lambda spread: spread.chance)
+        name = f"FQ-PIE {rate}, {rtt} ms, {flows} flow{'s' if flows > 1 else ''}{', ECN' if ecn else ''}"
+        rows.append([name, seeds, means, f"least p = {least.chance:.3f} of {len(found.rows)}"])
+        print(*rows[-1], "DIFFERS" if apart else "", flush=True)
+    return rows, different
+
+
 def main() -> int:
     """Measure, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seed", type=int)
     parser.add_argument("--packets", type=int, default=100_000)
     parser.add_argument("--paths", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=30, help="seeds of each cell of FQ-PIE")
+    parser.add_argument("--jobs", type=int, default=2, help="guests side by side")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         jitters, other = jitter_rows(asked.packets, asked.seed, Path(folder))
     buckets, apart = bucket_rows(asked.paths, asked.seed)
+    fairs, others = fair_rows(asked.seeds, asked.seed, asked.jobs)
     book.record(
         "kernel-links",
-        what="netem's jitter and TBF of the simulator beside Linux 7.3.4's own, over qdisc networks: distributions of 5 ms jitter around 20 ms, and every event of TCP flows through drawn buckets",
-        heads=["discipline", "packets or events", "simulator / kernel", "Kolmogorov-Smirnov"],
-        rows=[*jitters, *buckets],
+        what="netem's jitter, TBF and FQ-PIE of the simulator beside Linux 7.3.4's own, over qdisc networks: distributions of 5 ms jitter around 20 ms, every event of TCP flows through drawn buckets, and TCP flows through FQ-PIE over seeds",
+        heads=["discipline", "packets, events or seeds", "simulator / kernel", "test"],
+        rows=[*jitters, *buckets, *fairs],
         seeds=str(asked.seed),
         notes=[
             f"Distributions that differ at level {LEVEL} (or share and correlation by {STANDARD_ERRORS:.0f} standard errors): {other} of {len(jitters)}. "
-            f"Buckets with a differing event: {apart} of {len(buckets)}."
+            f"Buckets with a differing event: {apart} of {len(buckets)}. Cells of FQ-PIE with a differing distribution: {others} of {len(fairs)}."
         ],
     )
     return 0

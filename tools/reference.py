@@ -33,6 +33,8 @@ TABLES = """# Tables and columns
 
 The results of a run: in Python polars data frames (`run.flows`, `run.acks`, ...), and with `ackclock run X --out DIR` Parquet files of
 the same names. Times are in seconds from the start of the run, windows in segments, sizes in bytes; a share is a number from 0 to 1.
+Goodput of several flows (groups, runs, the metric `goodput_bps`, `compare`, sweeps, pages) is their payload acknowledged until each one's `stop_s`, divided by
+the time from the first `start_s` to the last `stop_s`; after a warm-up, both from its end. So it never adds up rates of different times.
 The column "null" says when a value is null. A table without rows has no file. The tables of `run_batch` have a first column `seed`.
 `ackclock tables NAME` prints one of these tables. `make docs` writes this page from the descriptions in the engine.
 

@@ -96,13 +96,13 @@ def change(value: float | None, places: int = 2) -> str:
     Examples
     --------
     >>> change(0.0141), change(-0.2, 1), change(0.0), change(3e-6), change(-3e-6), change(None)
-    ('+1.41 %', '-20.0 %', '+0.00 %', 'less than +0.01 %', 'less than -0.01 %', '–')
+    ('+1.41 %', '-20.0 %', '0.00 %', 'less than +0.01 %', 'less than -0.01 %', '–')
     """
     if value is None:
         return NONE
     least = 10.0**-places
     if abs(value) < EQUAL:
-        return f"{0.0:+.{places}f} %"
+        return f"{0.0:.{places}f} %"
     if abs(value) * 100 < least / 2:
         return f"less than {'+' if value > 0 else '-'}{least:.{places}f} %"
     return f"{value * 100:+.{places}f} %"

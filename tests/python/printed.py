@@ -17,6 +17,7 @@ import ackclock
 UNITS = {"Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, "bit/s": 1.0, "s": 1.0, "ms": 1e-3, "%": 0.01, "": 1.0}
 NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?"
 TINY = "less than 0.01 %"
+NEARLY_ALL = "more than 99.99 %"
 AMOUNT = rf"({TINY}|{NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
 COUNT = rf"({NUMBER}|no)"
 LIMITED = (
@@ -60,6 +61,8 @@ def agrees(text: str, value: float | None) -> bool:
         return value == 0
     if text == TINY:
         return 0 < value < 1e-4
+    if text == NEARLY_ALL:
+        return 0.9999 < value < 1
     number, _, unit = text.partition(" ")
     number = number.replace(",", "").replace("−", "-")
     decimals = len(number.partition(".")[2])
@@ -152,10 +155,10 @@ class Truth:
         return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
 
     def after(self, rows):
-        """Goodput of flows after the warm-up, from the first start to the last end; `None` for a single flow not active then."""
+        """Goodput of flows after the warm-up, from the first start to the last end; `None` if none ran then."""
         ran = [row for row in rows if row["stop_s"] > self.warm]
         if not ran:
-            return 0 if len(rows) > 1 else None
+            return None
         return (
             8
             * self.late(ran)
@@ -282,8 +285,7 @@ def performance_columns(truth: Truth):
     rows = truth.run.rows("performance")
 
     def after(row):
-        got = truth.after(mine(row))
-        return 0 if got is None and row["of"] != "flow" else got
+        return truth.after(mine(row))
 
     def mine(row):
         if row["of"] == "flow":
@@ -337,3 +339,16 @@ def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
         elif not line.startswith(("┏", "┡", "└")):
             words.append(line)
     return "\n".join(words), tables
+
+
+def joint(run: ackclock.Run, group: int | None = None, *, since_s: float = 0.0) -> tuple[float, float]:
+    """Bits of a group's flows (`None`: of all), each until its stop, and seconds from their first start to their last stop."""
+    own = {row["number"]: row for row in run.rows("performance") if row["of"] == "flow"}
+    mine = [row for row in run.rows("flows") if group in (None, row["group"])]
+    ran = [row for row in mine if row["stop_s"] > max(since_s, row["start_s"])]
+    if not ran:
+        return 0.0, 0.0
+    rates = [row["goodput_bps"] if since_s == 0 else own[row["flow"]]["goodput_bps"] for row in ran]
+    starts = [max(since_s, row["start_s"]) for row in ran]
+    bits = sum(rate * (row["stop_s"] - start) for rate, row, start in zip(rates, ran, starts, strict=True))
+    return bits, max(row["stop_s"] for row in ran) - min(starts)

@@ -105,7 +105,7 @@ pub struct Row {
     pub len: u32,
     /// ACKs received so far.
     pub acks: u64,
-    /// Packets newly declared lost.
+    /// Packets declared lost since the previous row, by the ACK or a timer.
     pub lost: u64,
     /// Congestion window before the ACK, bytes.
     pub window_before: u64,

@@ -61,6 +61,8 @@ pub struct End {
     deadline: Time,
     /// Trace rows, if a trace is kept.
     trace: Option<Vec<Row>>,
+    /// Losses reported in trace rows so far.
+    lost_in_trace: u64,
 }
 
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
@@ -126,6 +128,7 @@ impl End {
             frames: 0,
             deadline: Time::NEVER,
             trace: None,
+            lost_in_trace: 0,
         }
     }
 

@@ -157,7 +157,8 @@ impl On<'_> {
         path.run(20 * SECOND, |path| path.ends[1].received() >= LARGE)?;
         path.all_of(LARGE)?;
         let seconds = path.now as f64 / 1e9;
-        let busy = 100.0 * path.bytes[0] as f64 * 8.0 / (rate as f64 * seconds);
+        let used = 100.0 * path.bytes[0] as f64 * 8.0 / (rate as f64 * seconds);
+        let busy = (used * 10.0).floor() / 10.0; // 99.96 % is not printed as 100.0 %
         let extra = 100.0 * (path.bytes[0] as f64 / LARGE as f64 - 1.0);
         if extra > 10.0 {
             return Err(format!(

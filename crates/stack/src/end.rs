@@ -139,6 +139,7 @@ impl Maker for Recipe {
             reductions: 0,
             rtts: (0, 0),
             trace: None,
+            lost_in_trace: 0,
         })
     }
 }
@@ -175,6 +176,8 @@ struct End {
     /// Sum of the RTT samples, ns, and number of samples.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
+    /// Losses reported in trace rows so far.
+    lost_in_trace: u64,
 }
 
 impl End {
@@ -258,9 +261,12 @@ impl End {
         })
     }
 
+    /// Keep a row with the losses that no earlier row has: a timer may declare some between two ACKs.
     fn keep(&mut self, row: Option<Row>) {
         if let (Some(rows), Some(row)) = (&mut self.trace, row) {
-            rows.push(row);
+            let told = known(self.told.lost);
+            let lost = told.saturating_sub(std::mem::replace(&mut self.lost_in_trace, told));
+            rows.push(Row { lost, ..row });
         }
     }
 
@@ -273,13 +279,8 @@ impl End {
             self.rtts = (self.rtts.0 + u128::from(self.told.latest_rtt_ns), self.rtts.1 + 1);
         }
         if self.trace.is_some() {
-            let lost = known(self.told.lost).saturating_sub(known(before.lost));
-            let row = self.row(now, false).map(|row| Row {
-                number: 0,
-                lost,
-                window_before: known(before.window),
-                ..row
-            });
+            let row = self.row(now, false);
+            let row = row.map(|row| Row { number: 0, window_before: known(before.window), ..row });
             self.keep(row);
         }
     }

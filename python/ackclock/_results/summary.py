@@ -15,7 +15,6 @@ __all__ = [
     "dropped",
     "failures",
     "fetches",
-    "gained",
     "gave_up",
     "players",
     "quantile",
@@ -196,30 +195,6 @@ def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Return how many packets the network dropped in the whole run, and how many of these during the warm-up."""
     before = sum(row.get("dropped_before") or 0 for row in links)
     return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
-
-
-def gained(
-    flows: Sequence[Row], performance: Sequence[Row], warm_up_s: float
-) -> list[tuple[float | None, float | None]]:
-    """Return goodput (bit/s) and share for each row of `performance`, so that no goodput exceeds a link's rate.
-
-    A flow's goodput is averaged over the time for which it was open after the warm-up, and a group's or the total
-    goodput over the time from the first start to the last end. The table's own value is the sum of the flows' rates,
-    which exceeds the link rate if flows ran at different times. A share is relative to all flows' bytes.
-    """
-    whole = next((row["bytes_acked"] for row in performance if row["of"] == "run"), None)
-    after = {row["number"]: row["goodput_bps"] for row in performance if row["of"] == "flow"}
-    found: list[tuple[float | None, float | None]] = []
-    for row in performance:
-        part = None if not whole or row["bytes_acked"] is None else row["bytes_acked"] / whole
-        if row["of"] == "flow":
-            found.append((row["goodput_bps"], None if row["goodput_bps"] is None else part))
-            continue
-        mine = [flow for flow in flows if row["group"] in (None, flow["group"]) and after.get(flow["flow"]) is not None]
-        found.append(
-            (together([{**flow, "goodput_bps": after[flow["flow"]]} for flow in mine], since_s=warm_up_s), part)
-        )
-    return found
 
 
 def together(flows: Sequence[Row], *, since_s: float = 0.0) -> float:

@@ -158,9 +158,9 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
         return
     _terminal.say(f"environment: {found.attack.budget.words(found.worst)}")
     table = Table()
-    table.add_column("controller")
+    table.add_column("controller", overflow="fold")
     for head in (f"{found.attack.objective} ({found.attack.wanted.unit})", "delivered"):
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", overflow="fold")
     scored = found.scores[1]
     for arm, value, sent in zip(found.attack.arms, scored.values, scored.delivered, strict=True):
         table.add_row(arm.name, f"{value:,.4g}" if value < 1e5 else f"{value:,.0f}", f"{sent / 1e3:,.0f} KB")

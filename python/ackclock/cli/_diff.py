@@ -208,7 +208,7 @@ def _over_seeds(
         return
     table = Table(title=f"{' and '.join(found.names)}, {seeds} seeds", title_justify="left", caption_justify="left")
     for i, name in enumerate(("flow", "quantity", *found.names, "distance", "chance", "")):
-        table.add_column(name, justify="left" if i in (1, 6) else "right")
+        table.add_column(name, justify="left" if i in (1, 6) else "right", overflow="fold")
     for row in found.rows:
         flow = "all" if row.flow is None else str(row.flow)
         low, high = (_ranged(side) for side in (row.first, row.second))
@@ -261,7 +261,7 @@ def _show(result: Comparison) -> None:
     mine, base = result.names if result.names == BACKENDS else result.names[::-1]
     difference = f"{mine} minus {base}"
     for i, name in enumerate(("quantity", *result.names, difference)):
-        table.add_column(name, justify="left" if i == 0 else "right")
+        table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
     for row in result.agreement:
         table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), change(row.difference))
     if any(row.quantity.startswith("mean ") for row in result.agreement):

@@ -55,6 +55,7 @@ class Options:
     as_json: bool
     backend: str = "sim"
     environment: str = "internet"
+    population: str | None = None
     within_s: float | None = None
     stacks: Sequence[Path] = ()
 
@@ -122,6 +123,13 @@ def evaluate_(
             metavar="internet|datacentre", help="datacentre: also situation 25, for a controller meant for it."
         ),
     ] = "internet",
+    population: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="Also situation x6: paths drawn from this population (uk-homes-2015, or yours).",
+        ),
+    ] = None,
     kernel: Kernels = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -150,6 +158,7 @@ def evaluate_(
         as_json=as_json,
         backend=backend,
         environment=environment,
+        population=population,
         within_s=_seconds(within) if decide else None,
         stacks=tuple(stack),
     )
@@ -163,6 +172,8 @@ def evaluate_(
         raise InputError("--kernel: found it without --backend linux; allowed: together")
     use(kernel)
     load_stacks(stack)
+    if population is not None and (false_alarms or backend == "linux"):
+        raise InputError("--population: found it beside --false-alarms or --backend linux; allowed: without them")
     if backend == "linux" and false_alarms:
         raise InputError("--backend: found linux beside --false-alarms; allowed: sim")
     if record and not false_alarms:
@@ -291,6 +302,7 @@ def _only(asked: Options) -> tuple[str, ...]:
 def _plan(controller: str, asked: Options) -> Plan:
     from ackclock.evaluate import Arm, Plan
     from ackclock.evaluate.plan import REFERENCE
+    from ackclock.population import read as read_population
 
     scale = _scale(asked)
     if asked.gigabit and scale != "full":
@@ -319,17 +331,18 @@ def _plan(controller: str, asked: Options) -> Plan:
         gigabit=asked.gigabit,
         environment=_environment(asked.environment),
         backend="linux" if kernels else "sim",
+        population=None if asked.population is None else read_population(asked.population),
     )
     _ = plan.rows  # raises an error if no row can run
     return plan
 
 
 def _stem(controller: str) -> str:
-    """Return the stem of the output folder's name: a class's file, or a bug in the zoo."""
-    head, _, bug = controller.partition(":")
-    return (
-        f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
-    )
+    """Return the stem of the output folder's name: a class's file, a bug in the zoo, a stack's controller."""
+    head = controller.partition(":")[0]
+    if head in ("zoo", "quinn", "stack"):
+        return controller.replace(":", "-")
+    return Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
 
 
 def _environment(asked: str) -> Environment:

@@ -16,6 +16,10 @@ from typer.main import get_command
 __all__ = ["Branch", "root"]
 
 
+ONE_SENTENCE = 400
+"""Length to which a command's first sentence is not cut, characters."""
+
+
 class Branch(Mapping[str, Any]):
     """A command's subcommands, in help order. Each is created when first read.
 
@@ -107,6 +111,6 @@ class _Group(TyperGroup):
         rest = [name for name in self.list_commands(ctx) if name not in named]
         wide = max(map(len, self.list_commands(ctx)))
         for title, listed in [*groups, (last, [*names, *rest])]:
-            shown = [(name.ljust(wide), self.commands[name].get_short_help_str(formatter.width)) for name in listed]
+            shown = [(name.ljust(wide), self.commands[name].get_short_help_str(ONE_SENTENCE)) for name in listed]
             with formatter.section(title):
                 formatter.write_dl(shown)

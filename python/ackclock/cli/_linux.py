@@ -74,7 +74,7 @@ def show_kernels(as_json: Json = False) -> None:
         return
     table = Table()
     for column in ("name", "Linux", "of", "with", "built in"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for one in found:
         names = ", ".join((*one.names, *(["(runs use it)"] if one.current else [])))
         table.add_row(names or "\u2013", one.release, one.source, ", ".join(one.own) or "\u2013", one.tree or "\u2013")

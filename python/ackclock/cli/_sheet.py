@@ -51,6 +51,12 @@ class Sheet:
         """The notes below the table."""
         return "; ".join(self.remarks)
 
+    @property
+    def width(self) -> int:
+        """Width in characters if no cell wraps."""
+        wide = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
+        return sum(wide) + 3 * len(wide) + 1
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table for a terminal. If it is too wide, the columns are split over several tables, each with the row names."""
         if not self.narrow:
@@ -100,7 +106,7 @@ class Sheet:
         if self.narrow or not self.title or not self.rows or not all(map(_simple, texts)):
             return None
         wide = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
-        whole = sum(wide) + 3 * len(wide) + 1
+        whole = self.width
         around = [text for text in (self.title, self.caption) if text]
         if whole > width or any(len(text) > whole or not _simple(text) for text in around):
             return None

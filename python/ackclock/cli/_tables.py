@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ackclock._results.summary import (
     dropped,
     failures,
-    gained,
     largest_queue,
     messages,
     players,
@@ -92,21 +91,16 @@ def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
 
 
 def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
-    from ackclock.units import DURATION, whole
-
     head = ["after the warm-up", "goodput", "share", "95 % RTT", "95 % delay", "dropped", "time to share"]
     table = _table("performance", head)
-    warm_up_s = whole(result.scenario.record.warm_up, DURATION) / 1e9
-    told = list(zip(rows, gained(result.rows("flows"), rows, warm_up_s), strict=True))
-    if len(rows) > SHOWN:
-        told = [one for one in told if one[0]["of"] != "flow"]
+    told = [row for row in rows if row["of"] != "flow"] if len(rows) > SHOWN else rows
     labels = [group.label for group in result.scenario.flows]
-    for row, (goodput, part) in told[-SHOWN:]:
+    for row in told[-SHOWN:]:
         name = "all" if row["group"] is None else labels[row["group"]]
         table.add_row(
             f"{row['number']} {name}" if row["of"] == "flow" else name,
-            rate(goodput),
-            share(part),
+            rate(row["goodput_bps"]),
+            share(None if row["goodput_bps"] is None else row["share"]),
             seconds(row["p95_rtt_s"]),
             seconds(row["p95_delay_s"]),
             count(row["dropped_packets"]),
@@ -200,13 +194,28 @@ def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Sheet:
 
 def _links(result: Run) -> Sheet:
     links = result.rows("links")
+    busy = [row for row in links if row["arrivals"] > 0]
+    table = _of_links(busy, short=_terminal.width() < ROOMY)
+    if table.width > _terminal.width():
+        table = _of_links(busy, short=True)
+    table = _more(table, busy)
+    if warmed_up(result):
+        before = dropped(links)[1]
+        table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
+    if wait := without_limit(result):
+        table.say(
+            f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
+        )
+    return table
+
+
+def _of_links(busy: Sequence[dict[str, Any]], *, short: bool) -> Sheet:
     table = _table(
         "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
     )
-    busy = [row for row in links if row["arrivals"] > 0]
     for row in busy[:SHOWN]:
         name = shown(row["name"])
-        if _terminal.width() < ROOMY:
+        if short:
             name = name.replace(".forward", " →").replace(".backward", " ←")
         table.add_row(
             name,
@@ -216,14 +225,6 @@ def _links(result: Run) -> Sheet:
             count(row["marked"]),
             NONE if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
             NONE if (largest := largest_queue(row)) is None else count(largest),
-        )
-    table = _more(table, busy)
-    if warmed_up(result):
-        before = dropped(links)[1]
-        table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
-    if wait := without_limit(result):
-        table.say(
-            f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
         )
     return table
 

@@ -32,6 +32,8 @@ def _explained(error: BaseException) -> str:
             return f'option: found {quote(found)}; allowed: --set {found.lstrip("-")}="..." for a key of the scenario'
         if (meant := MEANT.get(found.lstrip("-"))) and any("--set" in p.opts for p in command.params):
             return f"option: found {quote(found)}; did you mean {meant}?; allowed: --set for keys of the scenario"
+        if found == "--set" and context.command_path.endswith("compare"):
+            return 'option: found "--set"; allowed: a file for each of the two scenarios; `run` takes --set'
         options = [name for p in command.params if not _is_argument(p) for name in (*p.opts, *p.secondary_opts)]
         return f"option: found {quote(found)}; allowed: {one_of(found, [*options, '--help'])}"
     if kind == "MissingParameter":
@@ -45,9 +47,11 @@ def _explained(error: BaseException) -> str:
         names = command.list_commands(context)
         if text.startswith("No such command"):
             found = text.removeprefix("No such command '").partition("'. Did you mean")[0].removesuffix("'")
-            if found.endswith(".toml") and "run" in names:
+            if "run" in names and (found.endswith(".toml") or _is_shipped(found)):
                 meant = f"{context.command_path} run {found}".removeprefix("ackclock ")
                 return f'command: found {quote(found)}; did you mean "{meant}"?; allowed: {", ".join(names)}'
+            if found in COMMANDS and "import" in names:
+                return f'command: found {quote(found)}; did you mean "{COMMANDS[found]}"?; allowed: {", ".join(names)}'
             return f"command: found {quote(found)}; allowed: {one_of(found, names)}"
         if text.startswith("Missing command"):
             return f"command: found nothing; allowed: {', '.join(names)}"
@@ -64,6 +68,16 @@ MEANT = {
     **dict.fromkeys(("cc", "congestion-control", "algorithm"), "--controller"),
 }
 """Option of another tool -> its equivalent here."""
+
+COMMANDS = {"path": "import path [--fit]", "fit": "import path --fit"}
+"""Words that people try as commands -> the command."""
+
+
+def _is_shipped(name: str) -> bool:
+    """Return whether a scenario of this name comes with the package."""
+    from ackclock.scenario._shipped import shipped
+
+    return name in dict(shipped())
 
 
 def _of_scenarios() -> set[str]:

@@ -22,6 +22,7 @@ from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._early import early_end
 from ackclock.diagnose._file import ask
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
+from ackclock.diagnose._logs import FittedPath, fit_logs
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
@@ -49,12 +50,14 @@ __all__ = [
     "Cause",
     "Diagnosis",
     "Fit",
+    "FittedPath",
     "Identity",
     "Outcome",
     "Path",
     "Policer",
     "diagnose",
     "fit",
+    "fit_logs",
     "fit_mirror",
     "identify",
     "mirrored",

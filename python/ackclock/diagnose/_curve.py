@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-__all__ = ["Curve", "Known", "Sent", "curve", "sent"]
+__all__ = ["Curve", "Known", "Sent", "curve", "run_flights", "segment_by_segment", "sent"]
 
 ECE, CWR, AE = 0x40, 0x80, 0x100
 
@@ -304,7 +304,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     """
     import numpy as np
 
-    ends, flights = _segment_by_segment(ends, flights, mss)
+    ends, flights = segment_by_segment(ends, flights, mss)
     inside = ends <= whole + 1
     at = np.minimum(((ends[inside] - 2) * cells / whole).astype(np.int64), cells - 1)
     logs = np.log(np.maximum(flights[inside] / mss, 0.5))
@@ -317,14 +317,42 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     return Curve(logs=means, reached=float((known[-1] + 1) / cells))
 
 
-def _segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats, Floats]:
-    """Split multi-segment packets: return one row per segment. Captures taken above the NIC have a single row for such packets."""
+def segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats, Floats]:
+    """Split multi-segment packets: return one row per segment. Captures taken above the NIC have a single row for such
+    packets.
+
+    Parameters
+    ----------
+    ends, flights
+        See `Sent`, bytes.
+    mss
+        Payload of a full segment, bytes.
+    """
     import numpy as np
 
     sizes = np.diff(ends, prepend=1.0)
     parts = np.maximum(np.ceil(sizes / mss), 1).astype(np.int64)
     behind = (np.repeat(parts.cumsum(), parts) - np.arange(1, parts.sum() + 1)) * float(mss)
     return np.repeat(ends, parts) - behind, np.repeat(flights, parts) - behind
+
+
+def run_flights(run: Run, *, mss: int) -> tuple[Floats, Floats]:
+    """Return `ends` and `flights` (see `Sent`) of a run that recorded a trace of its flow.
+
+    Parameters
+    ----------
+    run
+        Run with `record.trace`.
+    mss
+        Payload of a full segment, bytes.
+    """
+    import numpy as np
+    import polars as pl
+
+    rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
+    ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
+    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # counts the first segment only
+    return ends, (rows["flight_size"].to_numpy().astype(np.float64) + behind) * mss
 
 
 def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
@@ -337,11 +365,4 @@ def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
     whole, cells, mss
         See `curve`.
     """
-    import numpy as np
-    import polars as pl
-
-    rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
-    ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
-    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # counts the first segment only
-    flights = (rows["flight_size"].to_numpy().astype(np.float64) + behind) * mss
-    return curve(ends, flights, whole=whole, cells=cells, mss=mss)
+    return curve(*run_flights(run, mss=mss), whole=whole, cells=cells, mss=mss)

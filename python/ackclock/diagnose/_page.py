@@ -188,7 +188,8 @@ def _candidates(identity: Identity) -> Table:
 def candidate_cells(one: Any) -> tuple[str, str, str]:
     """Return a candidate's table row, as text."""
     ratio = NONE if one.ratio is None else f"{one.ratio:,.1f}" if one.ratio < 1e4 else "> 10,000"
-    return f"{one.distance * 100:.1f} %", NONE if one.spread is None else f"{one.spread * 100:.1f} %", ratio
+    spread = NONE if one.spread is None else share(one.spread, 1)
+    return share(one.distance, 1), spread, ratio
 
 
 def _flights(identity: Identity) -> Live:
@@ -256,7 +257,7 @@ def _told(value: float, unit: str) -> str:
 
 def percent(error: float | None) -> str:
     """Return a fraction with its sign, as text."""
-    return "0.0 %" if error == 0 else change(error, 1)
+    return change(error, 1)
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
@@ -289,7 +290,7 @@ def _fitted(fit: Fit) -> Section:
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
     """Return a change's table row, as text."""
     now = one.name == NOW
-    basis = f"{one.model}, {one.error * 100:.1f} %"
+    basis = f"{one.model}, {share(one.error, 1)}"
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"
     told = "" if now else said
     if one.seconds is None:

@@ -45,6 +45,11 @@ data. Linux waits for a larger packet until a third of the window is free (`tcp_
 blocked program once a third of its send buffer is free.
 """
 
+LARGE_S, FASTER, LEAST_LARGE = 1e-3, 1.2, 2
+"""Duration of a packet of several segments at the pacing rate, s; ratio of that rate to a flight per round trip; and
+minimum number of its segments (`tcp_tso_autosize`).
+"""
+
 ACKS = 3
 """Number of consecutive ACKs that must release no data before the sender is judged to have had nothing to send."""
 
@@ -168,7 +173,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     clocked = sum(new) > CLOCKED * len(new)
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
-    woken = are_woken(instants, flights)
+    woken = are_woken(instants, flights, mss=mss, paced=paced)
     often = (
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
@@ -264,11 +269,18 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
 
 
 def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
-    """Return the causes for a sender with a program that waits for send buffer space. Waits during which cwnd had
-    room are attributed to the buffer.
+    """Return the causes for a sender with a program that waits for send buffer space. Waits during which cwnd had room for
+    more than a packet (`large_packets`) are attributed to the buffer.
     """
-    allowed = has_allowed(instants, mss)
-    return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
+    made = list(causes)
+    most = most_in_flight(instants)
+    packets = large_packets(instants, most, mss)
+    start = 0
+    for i, (now, then) in enumerate(pairwise(instants)):
+        start = i if now.new else start
+        if then.new and then.clocked and most[i] - (now.nxt - now.delivered) >= packets[i]:
+            made[start : i + 1] = ["application" if cause == "cwnd" else cause for cause in made[start : i + 1]]
+    return made
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
@@ -295,7 +307,13 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
     """Return for each instant whether at least one more segment was in flight within the last round trip. cwnd does not
     shrink without a loss, so it has room for that segment.
     """
-    made: list[bool] = []
+    most = most_in_flight(instants)
+    return [now.nxt - now.delivered + mss <= flight for now, flight in zip(instants, most, strict=True)]
+
+
+def most_in_flight(instants: list[Instant]) -> list[int]:
+    """Return for each instant the maximum in flight within the last round trip, bytes; since the last recovery only."""
+    made: list[int] = []
     most: deque[tuple[float, int]] = deque()  # decreasing in flight, increasing in time
     span = 0.1
     for now in instants:
@@ -309,21 +327,41 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
         most.append((now.t, flight))
         while most[0][0] < now.t - span:
             most.popleft()
-        made.append(flight + mss <= most[0][1])
+        made.append(most[0][1])
     return made
 
 
-def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
-    """Return for each instant whether the next data could have been sent earlier: cwnd and the receive window had
-    already permitted that much, and several ACKs released nothing.
+def large_packets(instants: list[Instant], most: list[int], mss: int) -> list[int]:
+    """Return for each instant the size of a multi-segment packet. A sender with data to send may wait until cwnd
+    has room for one (`tcp_tso_should_defer`), but no longer.
+    """
+    made: list[int] = []
+    rtt = 0.1
+    for now, flight in zip(instants, most, strict=True):
+        rtt = now.rtt or rtt
+        made.append(max(int(FASTER * flight / rtt * LARGE_S) // mss, LEAST_LARGE) * mss)
+    return made
+
+
+def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: bool) -> list[bool]:
+    """Return for each instant whether the next data could have been sent earlier: cwnd and the receiver's window had
+    already allowed that much, and several ACKs released nothing.
     """
     made: list[bool] = []
     count = 0
-    for now, then, flight in zip(instants, instants[1:], flights, strict=False):
+    most = most_in_flight(instants)
+    packets = large_packets(instants, most, mss)
+    sizes = [now.new for now in instants if now.new and now.clocked and not now.recovering]
+    usual = median(sizes) if sizes else 0
+    for i, (now, then) in enumerate(pairwise(instants)):
         count = 0 if now.new or now.again else count + (now.acked > 0)
+        flight, before, after = flights[i], now.nxt - now.delivered, then.nxt - then.delivered
         low = DRAINED * flight
-        fills = then.new > 0 and then.clocked and then.nxt - then.delivered >= low and now.room >= then.new
-        made.append(fills and count >= ACKS and now.nxt - now.delivered < low)
+        # every sender had room for a larger packet, or this one for its own; the room of one that paces is not known
+        drained = before < low <= after
+        deep = not paced and most[i] - before >= max(packets[i], usual) and 0 < flight - mss <= after
+        fills = then.new > 0 and then.clocked and now.room >= then.new
+        made.append(fills and count >= ACKS and (drained or deep))
     return made if sum(made) >= LEAST_WAKES else [False] * len(made)
 
 

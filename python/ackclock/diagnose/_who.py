@@ -1,18 +1,21 @@
-"""Identifies the congestion control in a capture: every built-in one is run over the capture's path with the
-capture's losses. The runs are mirrored: the same segments are lost at the same transmissions. The bytes in flight
-over the data therefore show how a controller responds to the losses, regardless of the exact queue length. Each
-candidate is also run over paths that differ from the fitted one by the possible error of the fit. The differences
-between a candidate's own runs set the scale of the likelihood, and of the verdict "none of these".
+"""Identifies the congestion control in a capture: every built-in one runs over the capture's path with the capture's
+losses.
+
+The runs are mirrored: the same segments are lost at the same transmissions. The bytes in flight over the data therefore show how a
+controller responds to the losses, regardless of the queue's exact length. Each candidate also runs over paths that differ from the
+fitted one by the possible error of the fit. The differences between a candidate's own runs set the scale of the likelihood, and of the
+answer "none of these". A controller that draws random numbers is named by its falls without a loss (`_falls`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
+from ackclock.diagnose._curve import Curve, Sent, curve, run_curve, run_flights
+from ackclock.diagnose._falls import Falls, alike, falls
 from ackclock.diagnose._mirror import CUT, mirrored
 from ackclock.diagnose._score import apart, likelihoods, mostly, same, spreads
 from ackclock.errors import InputError
@@ -20,6 +23,7 @@ from ackclock.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from ackclock._results.result import Run
     from ackclock.diagnose import Diagnosis
     from ackclock.scenario import Scenario
 
@@ -82,6 +86,9 @@ HYSTART = ("cubic",)
 
 LARGE = 0.1
 """Minimum fraction of multi-segment packets for the capture to show packets before the NIC splits them."""
+
+DRAWS, DRAWN = ("cdg",), 3
+"""Candidates that draw random numbers at each step, and number of runs of each that are compared by their falls."""
 
 DECIDED = 20.0
 """Minimum likelihood ratio for the better candidate to be named."""
@@ -170,6 +177,8 @@ class Identity:
             said += ", which do the same on this path, segment by segment"
         if self.others:
             said += f"; {_or(self.others)} cannot be ruled out"
+        if self.names[0] in DRAWS:
+            said += ". It draws random numbers, and is named by how its flight falls without a loss"
         return ". ".join([said, *(KIN[name] for name in self.names if name in KIN)]) + "."
 
     def summary(self) -> dict[str, Any]:
@@ -256,7 +265,25 @@ def identify(
     likely = likelihoods(own, runs, racers, losses=losses)
     best = max(likely.values())
     add([name for name in racers if best - likely[name] <= math.log(HOPELESS)], FIRST_OFF, len(OFF))
-    return _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
+    told = _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
+    return told if told.names else _by_falls(told, found, of, whole)
+
+
+def _by_falls(told: Identity, found: Diagnosis, of: Mapping[str, Scenario], whole: int) -> Identity:
+    """Name a candidate that draws random numbers, if its runs fall without a loss as the capture does."""
+    shown = found.sent
+    assert shown is not None
+    lost = [at for at, _ in shown.lost_at]
+    inside = shown.ends <= whole + 1
+    own = falls(shown.ends[inside], shown.flights[inside], lost, mss=found.mss)
+    for name in DRAWS:
+        if name in of and alike(own, [_falls_of(of[name], name, at, lost, found, shown) for at in range(DRAWN)]):
+            return replace(told, names=(name,), nearest=name, scenario=of[name].set("flows.0.congestion_control", name))
+    return told
+
+
+def _falls_of(base: Scenario, name: str, at: int, lost: Sequence[int], found: Diagnosis, shown: Sent) -> Falls:
+    return falls(*run_flights(_played(base, name, at, shown), mss=found.mss), lost, mss=found.mss)
 
 
 def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Scenario]:
@@ -339,6 +366,10 @@ def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[
 
 
 def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
+    return run_curve(_played(base, name, at, shown), whole=whole, cells=cells, mss=mss)
+
+
+def _played(base: Scenario, name: str, at: int, shown: Sent) -> Run:
     """Run a candidate over the fitted path or a slightly different one, each with its own seed."""
     import ackclock
     from ackclock import units
@@ -361,7 +392,7 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
         lost = many if at % 2 else {"kind": "listed", "packets": list(shown.lost_acks)}
         back = {"rate": f"{rate} bit/s", "delay": f"{delay} ns", "loss": lost}
         scenario = scenario.set("network.reverse", {"bottleneck": back})
-    return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
+    return ackclock.run(scenario, seed=at + 1)
 
 
 def _judged(

@@ -82,6 +82,7 @@ def invocation(
     parts += [f"--rows {','.join(only)}"] if only else []
     parts += ["--gigabit"] if plan.gigabit else []
     parts += [f"--environment {plan.environment}"] if plan.environment != "internet" else []
+    parts += [f"--population {shlex.quote(plan.population.place)}"] if plan.population is not None else []
     parts += ["--backend linux"] if plan.backend == "linux" else []
     parts += [] if any(part.startswith("--stack ") for part in more) else libraries(plan)
     return " ".join([*parts, *more])

@@ -20,7 +20,7 @@ from ackclock.formats.measured import DECODER, Measured, frames
 if TYPE_CHECKING:
     from ackclock._results.result import Run
 
-__all__ = ["read", "result"]
+__all__ = ["read", "result", "whole"]
 
 MSS = 1448
 """Default payload of a segment, bytes: Ethernet, with timestamps."""
@@ -31,7 +31,7 @@ BLOCK = 131_072
 
 def read(text: str, *, name: str) -> Measured:
     """Read a result, complete or as a stream of lines."""
-    told = _whole(text)
+    told = whole(text)
     if "error" in told and not told.get("intervals"):
         raise InputError(f"found iperf3's error {quote(str(told['error']))}; allowed: a test that ran")
     start = told.get("start", {})
@@ -75,7 +75,7 @@ def _socket(stream: Mapping[str, Any], mss: int) -> dict[str, Any]:
     return found
 
 
-def _whole(text: str) -> dict[str, Any]:
+def whole(text: str) -> dict[str, Any]:
     """Return the complete result, assembled from events if there is one per line."""
     try:
         told = DECODER.decode(text)

@@ -163,14 +163,14 @@ def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[s
             yield from metrics.changed(row["t_s"], _sampled(row, size))
         return
     for row in run.acks.filter(pl.col("flow") == flow["flow"]).iter_rows(named=True):
+        for _ in range(row["newly_lost"]):  # in the row of a packet: losses that a timer declared before it
+            yield _event(row["t_s"], "recovery:packet_lost", {})
         if row["event"] == "send":
             data = {"header": _header(row["seq"] - 1), "raw": {"length": row["len"]}}
             yield _event(row["t_s"], "transport:packet_sent", data)
             continue
         frame = {"frame_type": "ack"}
         yield _event(row["t_s"], "transport:packet_received", {"header": _header(row["ack_no"]), "frames": [frame]})
-        for _ in range(row["newly_lost"]):
-            yield _event(row["t_s"], "recovery:packet_lost", {})
         rtts = {"min_rtt": row["min_rtt_s"], "smoothed_rtt": row["srtt_s"]}
         values = {key: None if value is None else value * 1e3 for key, value in rtts.items()}
         values |= _windows(row, "pipe", size)

@@ -146,13 +146,27 @@ class Bound:
 
 
 def number(value: float, unit: str = "") -> str:
-    """Return a number as text, with three significant digits (whole numbers in full) and its unit."""
+    """Return a number as text, with three significant digits (whole numbers in full) and its unit. Only 0 is printed as
+    0, and nothing below 100 as 100.
+
+    Examples
+    --------
+    >>> number(18.66, "%"), number(99.957, "%"), number(100.0, "%"), number(3e-8)
+    ('18.7 %', '99.96 %', '100 %', '3e−08')
+    """
     if math.isnan(value):
         return "no data"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
+    value = 0.0 if abs(value) < 1e-12 else value  # what rounding leaves of an interval's end at 0
     digits = 0 if value == int(value) or abs(value) >= 1000 else 2 - math.floor(math.log10(abs(value)))
-    text = f"{value:.{min(max(digits, 0), 6)}f}".replace("-", "−")
+    text = f"{value:.{min(max(digits, 0), 6)}f}"
+    while abs(value) < 100 and abs(float(text)) == 100:
+        digits += 1
+        text = f"{value:.{digits}f}"
+    if value and not float(text):
+        text = f"{value:.2g}"
+    text = text.replace("-", "−")
     if not unit:
         return text
     return f"{text} {unit[:-1]}" if text == "1" and unit.endswith("s") and len(unit) > 2 else f"{text} {unit}"

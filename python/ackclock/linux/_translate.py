@@ -102,7 +102,7 @@ LARGEST_FEEDBACK = 128
 """Maximum number of datagrams in one report on the wire."""
 BY_NAME = {
     "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
-    "netem-limit": "netem",
+    "netem-limit": "netem", "fq-pie": "fq_pie",
 }  # fmt: skip
 """Our name for a queue -> the kernel's name, where the kernel has it as a separate discipline."""
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}

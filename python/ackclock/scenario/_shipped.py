@@ -38,7 +38,10 @@ def find(path: str | Path, allowed: str) -> Path:
         return FOLDER / f"{name}.toml"
     if os.path.exists(path):
         return Path(path)
-    known = one_of(name, [name for name, _ in shipped()])
+    names = [name for name, _ in shipped()]
+    known = one_of(name, names)
+    if "nearest" not in known:  # a list of all would hide the answer
+        known = f"one of {len(names)} names (`ackclock list scenarios`)"
     raise ScenarioError(source=name, found="no such file", allowed=f"{known}, or {allowed}")
 
 

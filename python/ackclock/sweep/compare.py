@@ -25,6 +25,7 @@ from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Cell, Sweep, standard_metrics
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import RenderableType
 
 NAME = "compare"
@@ -140,10 +141,10 @@ class Compared:
 
         first, second = self.names
         table = Table(title=f"{first} and {second}, {self.seeds} seeds", title_justify="left", caption_justify="left")
-        table.add_column("metric")
+        table.add_column("metric", overflow="fold")  # names that are cut are alike
         for head in (first, second, "difference", "95 % interval"):
-            table.add_column(head, justify="right")
-        table.add_column("outcome")
+            table.add_column(head, justify="right", overflow="fold")
+        table.add_column("outcome", overflow="fold")
         for name, c in self.metrics.items():
             d = c.difference
             bounds = f"{number(d.low)} to {number(d.high)}" if math.isfinite(d.low) else "–"
@@ -194,6 +195,7 @@ def compare(
     metrics: Sequence[str] = (),
     precision: Precision | None = None,
     folder: str | Path | None = None,
+    paths: Sequence[Callable[[Scenario], Scenario]] = (),
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Compared:
@@ -215,6 +217,9 @@ def compare(
         Add seeds until the interval of this metric's difference is as narrow as this fraction of the second arm's mean.
     folder
         Store for the runs; None to discard them.
+    paths
+        Functions that put a scenario on a path, one for each seed, e.g. `DrawnPath.on`: both arms of a pair have the
+        same path. Empty: all pairs have the path of their scenario.
     progress, stop
         See `ackclock.sweep.run`.
 
@@ -227,16 +232,24 @@ def compare(
         with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
             return compare(
                 first, second, executor, names=names, seeds=seeds, metrics=metrics, precision=precision,
-                folder=Path(place) / "store", progress=progress, stop=stop,
+                folder=Path(place) / "store", paths=paths, progress=progress, stop=stop,
             )  # fmt: skip
     wanted = tuple(dict.fromkeys(metrics)) or _usual(first, second)
     asked = (*wanted, *((precision.metric,) if precision else ()))
     recipe = Sweep(name=NAME, scenario=first, metrics=tuple(m for m in asked if measure(m) is None)).recipe
     recipe = dataclasses.replace(recipe, tables=(*recipe.tables, FAILED))
     first, second = first.measured(), second.measured()
-    arms = [
-        Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1)) for s, n in ((first, names[0]), (second, names[1]))
-    ]
+    if paths:
+        arms = [
+            Cell(scenario=on(s), keys={"arm": n, "path": seed}, seeds=range(seed, seed + 1))
+            for s, n in ((first, names[0]), (second, names[1]))
+            for seed, on in enumerate(paths, 1)
+        ]
+    else:
+        arms = [
+            Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1))
+            for s, n in ((first, names[0]), (second, names[1]))
+        ]
     with Store(folder, write=True) as store:
         while True:
             campaign = Campaign(store, arms, recipe, name=NAME)
@@ -245,9 +258,9 @@ def compare(
                 raise InputError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
             if not status.finished:
                 raise UnavailableError(f"stopped after {status.done} of {status.total} runs")
-            found, same = _compared(campaign, asked, [first, second])
+            found, same = _compared(campaign, asked, [arm.scenario for arm in arms])
             failed = _failed(campaign)
-            count = len(arms[0].seeds)
+            count = len(paths) or len(arms[0].seeds)
             more = count if precision is None or same else _more(found[precision.metric], precision, count)
             if more <= count:
                 break
@@ -262,12 +275,20 @@ def _compared(
     import polars as pl
 
     found: dict[str, Comparison] = {}
-    same = all(map(all_same, campaign.by_cell("runs")))
+    same = all(all_same(rows) for rows in _by_arm(campaign.by_cell("runs")))
     for metric in metrics:
-        a, b = (frame[metric].cast(pl.Float64) for frame in by_cell(campaign, metric, scenarios))
+        a, b = (frame[metric].cast(pl.Float64) for frame in _by_arm(by_cell(campaign, metric, scenarios)))
         paired = compare_pairs(*((x[:1] if same else x).to_numpy() for x in (a, b)))
         found[metric] = paired if paired.difference.n < 2 else paired.within(*bounds(metric))
     return found, same
+
+
+def _by_arm(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Join the cells of each arm, of which there are several if each pair has a path of its own."""
+    import polars as pl
+
+    half = len(frames) // 2
+    return [pl.concat(part, how="vertical_relaxed") for part in (frames[:half], frames[half:])]
 
 
 def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
@@ -275,7 +296,7 @@ def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
     import polars as pl
 
     arms = []
-    for rows in campaign.by_cell(FAILED[0]):
+    for rows in _by_arm(campaign.by_cell(FAILED[0])):
         failed = rows.filter(pl.col("failed")).select("seed", "failure").unique().sort("failure")
         counted: dict[str, int] = {}
         for row in failed.to_dicts():

@@ -154,11 +154,8 @@ class View:
     def over(self, metric: str) -> str:
         """Return the time covered by a metric, such as ", after the warm-up,"; empty if it is the whole run."""
         found = [span(metric)] if warmed_up(self.results.sweep) else []
-        if _summed(metric) and _come_and_go(self.results.sweep):
-            of_all = self.normal and _bytes(metric) in self.runs.columns
-            found.append(
-                "of all flows until the end of the run" if of_all else "the sum of what each flow had while it ran"
-            )
+        if _joint(metric) and _come_and_go(self.results.sweep):
+            found.append("from the first start to the last end")
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
@@ -253,9 +250,6 @@ class View:
         """Return rates as a fraction of the bottleneck's capacity, times as multiples of the path's base RTT, cell by
         cell.
 
-        If flows run at different times, the sum of their rates can exceed the link rate. The fraction then covers
-        all bytes in one window, from the earliest possible start to the end of the run.
-
         Raises
         ------
         InputError
@@ -275,14 +269,7 @@ class View:
                 raise InputError(f"--normalise: found a path without a {what}; allowed: paths with one")
             table = pl.DataFrame({"cell": pl.Series(range(len(cells)), dtype=pl.UInt32), "whole": parts})
             runs = runs.join(table, on="cell", how="left", maintain_order="left")
-            rate = pl.col(metric)
-            if _summed(metric) and _bytes(metric) in runs.columns and _come_and_go(self.results.sweep):
-                warm = metric != "goodput_bps" or GROUP in self.axes
-                windows = pl.Series([_window(cell.scenario, warm=warm) for cell in cells], dtype=pl.Float64)
-                known = pl.DataFrame({"cell": table["cell"], "window": windows})
-                runs = runs.join(known, on="cell", how="left", maintain_order="left")
-                rate = pl.col(_bytes(metric)) * 8 / pl.col("window")
-            runs = runs.with_columns((rate / pl.col("whole")).alias(metric)).drop("whole", "window", strict=False)
+            runs = runs.with_columns((pl.col(metric) / pl.col("whole")).alias(metric)).drop("whole")
             if unit == "bit/s":
                 most = runs[metric].cast(pl.Float64).max()
                 if isinstance(most, float) and most > 1 + _EDGE:
@@ -312,41 +299,21 @@ def warmed_up(sweep: Sweep) -> bool:
 
 
 def _come_and_go(sweep: Sweep) -> bool:
-    """Return whether flows may run at different times, so that the sum of their rates differs from the link rate."""
+    """Return whether flows may run at different times."""
     groups = sweep.scenario.to_dict()["flows"]
     keys = {key for group in groups for key in group} | {axis.key.rpartition(".")[2] for axis in sweep.axes}
     ends = any(group.get("workload", {}).get("kind", "bulk") != "bulk" for group in groups)
     return (len(groups) > 1 or "count" in keys) and (ends or not keys.isdisjoint(("start", "stop", "stagger")))
 
 
-def _summed(metric: str) -> bool:
-    """Return whether the metric is a sum of several flows' rates."""
+def _joint(metric: str) -> bool:
+    """Return whether the metric is the goodput of several flows together."""
     return metric == "goodput_bps" or (metric.startswith(("run.", "group.")) and metric.endswith(".goodput_bps"))
-
-
-def _bytes(metric: str) -> str:
-    """Return the column with the byte count behind a rate."""
-    return metric.removesuffix("goodput_bps") + "bytes_acked"
-
-
-def _window(scenario: Scenario, *, warm: bool) -> float:
-    """Return the time from the earliest possible flow start to the end of the run, s; from the end of the warm-up if
-    bytes are counted from there.
-    """
-    starts = [group.engine() for group in scenario.flows]
-    drawn = [start.get("start_s", {}).get("low", 0.0) for start in starts]
-    begins = min(start.get("start_ns", low * 1e9) for start, low in zip(starts, drawn, strict=True))
-    if warm:
-        begins = max(begins, scenario.record.engine()["warm_up_ns"])
-    return float(scenario.engine()["duration_ns"] - begins) / 1e9
 
 
 def view(results: Results, metric: str) -> View:
     """Return a sweep's runs as a view."""
-    held = results.holding(metric)
-    if _summed(metric) and metric != "goodput_bps":
-        held = held.holding(_bytes(metric))
-    seen = held.runs
+    seen = results.holding(metric).runs
     return _viewed(results, seen.select("cell", "seed", "digest", *_metrics(seen, results)))
 
 

@@ -159,3 +159,28 @@ def test_a_page_has_the_name_of_one(
     if command == "report kept":
         assert main([*command.split(), "--report", "page.HTM"]) == 0
         assert (tmp_path / "page.HTM").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("first", 'did you mean "run first"'),
+        ("run bufferbloat", "one of 48 names (`ackclock list scenarios`)"),
+        ("compare first --set duration=5s", "a file for each of the two scenarios"),
+    ],
+)
+def test_what_a_stranger_types_next_is_answered_first(
+    command: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command.split(" ")) == 2
+    assert answer in capsys.readouterr().err[:100]
+
+
+def test_no_description_of_a_command_is_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert [line for line in out.splitlines()[1:] if line.endswith("...")] == []
+    assert max(map(len, out.splitlines())) <= 80

@@ -12,7 +12,7 @@ from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._seen import _quiet, _stalled, without_some
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import _beside
-from ackclock.diagnose._waits import Instant, causes_of, holds_small_back, is_buffered, is_paced
+from ackclock.diagnose._waits import Instant, causes_of, holds_small_back, is_buffered, is_paced, with_buffer
 
 MSS = 1448
 
@@ -137,6 +137,37 @@ def test_a_program_that_a_full_buffer_wakes_is_told_where_it_does_so_over_and_ov
     assert set(causes(made)) == {"application"}
     assert is_buffered(made, causes(made))
     assert "cwnd" in causes(woken(3))  # ACKs lost on their way to the sender look like this at the receiver
+
+
+def test_a_buffer_that_is_refilled_before_a_third_of_the_flight_has_left_is_told():
+    """Regression: the buffer held more than the window, so that its program woke up when a fifth of the flight had left, and the congestion
+    window was blamed for all of a send buffer's time.
+    """
+    moves = [(0.0, 0, 40 * MSS, False)]
+    for i in range(12):
+        moves += [(0.05 + i / 10 + k / 1000, MSS, MSS, False) for k in range(40)]
+        moves += [(0.09 + i / 10 + k / 1000, MSS, 0, False) for k in range(7)]
+        moves += [(0.097 + i / 10, MSS, 8 * MSS, False)]
+    made = instants(moves)
+    said = causes(made)
+    assert said.count("application") == 12 * 8
+    assert is_buffered(made, said)
+    few = instants(
+        [(0.0, 0, 40 * MSS, False)] + [(i / 1000, MSS, 0 if i % 4 else 4 * MSS, False) for i in range(50, 99)]
+    )
+    assert set(causes(few)[:-2]) == {"cwnd"}  # each packet has four segments, and the window takes only whole ones
+
+
+def test_a_buffered_program_is_not_blamed_where_a_sender_waits_for_room_for_its_usual_packet():
+    """Regression: a tenth of the time was attributed to a small send buffer while the window was full but for a segment."""
+    moves = [(0.0, 0, 40 * MSS, False)]
+    moves += [(0.05 + i / 1000, MSS, 0 if i % 2 else 2 * MSS, False) for i in range(1, 41)]
+    made = instants(moves)
+    assert set(with_buffer(made, causes(made), MSS)) == {"cwnd"}
+    moves += [(0.1 + i / 1000, MSS, 6 * MSS if i % 6 == 5 else 0, False) for i in range(30)]
+    said = with_buffer(instants(moves), ["cwnd"] * len(moves), MSS)
+    assert said[:39] == ["cwnd"] * 39
+    assert said[-7:-1] == ["application"] * 6
 
 
 def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_that_was_full():

@@ -14,6 +14,7 @@ import ackclock
 from ackclock.cli import main
 from ackclock.diagnose import diagnose, fit, fit_mirror, identify, mirrored, what_if
 from ackclock.diagnose._curve import curve
+from ackclock.diagnose._falls import Falls, alike, falls
 from ackclock.diagnose._who import candidates
 from ackclock.errors import InputError
 from ackclock.formats import read_capture
@@ -59,6 +60,41 @@ def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controll
     assert told.names == (controller,)
     assert told.others == ()
     assert tuple(name for name, _ in told.left_out) == others
+
+
+def test_a_controller_that_draws_random_numbers_is_named_by_its_falls(tmp_path):
+    """Regression: each run of CDG draws its own backoffs, no two have one curve, and it was never named."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all({"flows.0.congestion_control": "cdg", "duration": "16 s"})
+    path = tmp_path / "cdg.pcapng"
+    ackclock.run(scenario, seed=77, pcap=path, pcap_at="sender", snaplen=96)
+    found = diagnose(path)
+    told = identify(found, among=["cdg", "reno", "vegas"])
+    assert told.names == ("cdg",)
+    assert told.others == ()
+    assert told.candidates[0].distance > 0.05
+    assert told.sentence.endswith("named by how its flight falls without a loss.")
+    assert identify(found, among=["reno", "vegas"]).names == ()
+
+
+def test_falls_are_alike_in_depth_growth_and_number():
+    def saw(depth: float, grows: float, falls_at: float = 40.0) -> Falls:
+        flight, una, ends, flights = 20.0, 0.0, [], []
+        for _ in range(200):
+            flight = flight * depth if flight > falls_at else flight + grows
+            size = round(flight)
+            ends += [(una + size + i) * 1000 + 1 for i in range(1, size + 1)]
+            flights += [size * 1000] * size
+            una += size
+        return falls(np.array(ends, dtype=float), np.array(flights, dtype=float), [], mss=1000)
+
+    own = saw(0.7, 1)
+    assert own.growth == 1
+    assert own.depths[0] == pytest.approx(0.7, abs=0.02)
+    assert alike(own, [saw(0.7, 1, 44)])
+    assert not alike(own, [saw(0.5, 1)])
+    assert not alike(own, [saw(0.7, 2)])
+    assert not alike(own, [saw(0.7, 1, 150)])
+    assert not alike(own, [])
 
 
 def test_those_that_do_the_same_are_a_tie(tmp_path):

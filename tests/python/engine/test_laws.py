@@ -19,7 +19,7 @@ from ackclock import Run, linux, units
 
 QUEUES: list[dict[str, Any]] = [
     {"kind": "drop-tail"}, {"kind": "netem-limit"}, {"kind": "codel"}, {"kind": "fq-codel"}, {"kind": "pie"}, {"kind": "choke"},
-    {"kind": "red", "min": "5 packets", "max": "15 packets"}, {"kind": "dualpi2"},
+    {"kind": "red", "min": "5 packets", "max": "15 packets"}, {"kind": "dualpi2"}, {"kind": "fq-pie"},
 ]  # fmt: skip
 LOSSES: list[dict[str, Any] | None] = [
     None, None, {"kind": "bernoulli", "p": 0.01}, {"kind": "bernoulli", "p": 0.1}, {"kind": "periodic", "every": 40},

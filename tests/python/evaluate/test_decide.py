@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ackclock.cli import main
-from ackclock.cli._evaluate import _open
+from ackclock.cli._evaluate import _open, _stem
 from ackclock.evaluate import Arm, Cell, Evaluation, Measure, Plan, Row, RowVerdict, Within, evaluate, page
 from ackclock.evaluate.decide import decide
 from ackclock.evaluate.files import settling_commands, to_json, write_scenarios
@@ -228,3 +228,15 @@ def test_bad_times_are_refused(more: str, said: str, capsys: pytest.CaptureFixtu
 def test_deciding_is_not_for_false_alarms(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--false-alarms", "--decide"]) == 2
     assert "--decide: found it beside --false-alarms" in capsys.readouterr().err
+
+
+def test_controllers_of_one_stack_have_folders_of_their_own() -> None:
+    names = ("quinn:cubic", "quinn:newreno", "stack:toy:fixed", "zoo:deaf", "cubic", "here/mine.py:Mine")
+    assert [_stem(name) for name in names] == [
+        "quinn-cubic",
+        "quinn-newreno",
+        "stack-toy-fixed",
+        "zoo-deaf",
+        "cubic",
+        "mine",
+    ]

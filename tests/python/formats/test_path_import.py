@@ -192,7 +192,7 @@ def test_medians_of_intervals_are_fewer_steps():
             "64 bytes from a: icmp_seq=1 time=1 ms\n64 bytes from a: icmp_seq=999999999 time=1 ms\n",
             "999,999,999 probes",
         ),
-        ("64 bytes from a: icmp_seq=1 time=1.2.3 ms\n", "no recording of the form ping"),
+        ("64 bytes from a: icmp_seq=1 time=1.2.3 ms\n", "nothing measured"),
         (json.dumps(IPERF3).replace("9000000.0", "NaN"), "a rate of"),
         (json.dumps(IRTT).replace("30000000", "1e300"), "a recording of 1e+291 s"),
         ("timestamp,rtt,uplink,downlink\n1,1e999,0,0\n2,1,1,1\n", "a delay of inf"),
@@ -221,3 +221,63 @@ def test_the_command_says_what_it_read_and_what_it_refuses(tmp_path, capsys):
     ):
         assert main(["import", *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+PINGS = {
+    "linux": (
+        "PING a (192.0.2.1) 56(84) bytes of data.\n64 bytes from a (192.0.2.1): icmp_seq=1 ttl=63 time=20.5 ms\n"
+        "64 bytes from a (192.0.2.1): icmp_seq=3 ttl=63 time=21 ms\n\n--- a ping statistics ---\n5 packets transmitted, 2 received, 60% packet loss, time 4005ms\n",
+        [20.5, 21.0], [False, True, False, True, True],
+    ),
+    "linux -O": (
+        "PING a (192.0.2.1) 56(84) bytes of data.\n[1700000000.5] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=63 time=20,5 ms\n"
+        "[1700000002.5] no answer yet for icmp_seq=2\n",
+        [20.5], [False, True],
+    ),
+    "macos": (
+        "PING 192.0.2.1 (192.0.2.1): 56 data bytes\n64 bytes from 192.0.2.1: icmp_seq=0 ttl=117 time=14.123 ms\nRequest timeout for icmp_seq 1\n"
+        "Request timeout for icmp_seq 2\n\n--- 192.0.2.1 ping statistics ---\n4 packets transmitted, 1 packets received, 75.0% packet loss\n",
+        [14.123], [False, True, True, True],
+    ),
+    "busybox": (
+        "PING 192.0.2.1 (192.0.2.1): 56 data bytes\n64 bytes from 192.0.2.1: seq=0 ttl=64 time=0.543 ms\n64 bytes from 192.0.2.1: seq=2 ttl=64 time=0.6 ms\n",
+        [0.543, 0.6], [False, True, False],
+    ),
+    "windows": (
+        "\r\nPinging a.example [192.0.2.1] with 32 bytes of data:\r\nReply from 192.0.2.1: bytes=32 time=14ms TTL=117\r\nRequest timed out.\r\n"
+        "Reply from 192.0.2.9: Destination host unreachable.\r\nReply from 192.0.2.1: bytes=32 time<1ms TTL=117\r\n\r\n"
+        "Ping statistics for 192.0.2.1:\r\n    Packets: Sent = 4, Received = 2, Lost = 2 (50% loss),\r\n",
+        [14.0, 0.5], [False, True, True, False],
+    ),
+    "windows in German": (
+        "\r\nPing wird ausgeführt für 192.0.2.1 mit 1400 Bytes Daten:\r\nZeitüberschreitung der Anforderung.\r\n"
+        "Antwort von 192.0.2.1: Bytes=1400 Zeit=15ms TTL=57\r\n\r\nPing-Statistik für 192.0.2.1:\r\n    Pakete: Gesendet = 2, Empfangen = 1, Verloren = 1\r\n",
+        [15.0], [True, False],
+    ),
+    "windows in French, broken off": (
+        "Envoi d'une requête 'Ping'  192.0.2.1 avec 32 octets de données :\nRéponse de 192.0.2.1 : octets=32 temps=8 ms TTL=255\n"
+        "Délai d'attente de la demande dépassé.\nControl-C\nPaquets : envoyés = 2, reçus = 1, perdus = 1 (perte 50%)\n",
+        [8.0], [False, True],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("system", PINGS)
+def test_ping_of_each_system(system):
+    text, rtts, lost = PINGS[system]
+    assert form_of(text) == "ping"
+    both = read(text).both
+    assert [2000 * delay for _, delay in both.delays] == pytest.approx(rtts)
+    assert [gone for _, gone in both.probes] == lost
+    ackclock.run(make([(Path("a"), read(text))]).scenario.set("duration", "200 ms"))
+
+
+def test_the_model_of_a_recording_names_its_source():
+    file = Path(__file__).parents[3] / "examples" / "paths" / "starlink-2025.toml"
+    head = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    for word in ("source", "licence", "known", "bounded", "guessed", "fit"):
+        assert any(line.startswith(f"# {word}: ") for line in head)
+    scenario = ackclock.load(file).set_all({"duration": "26 s", "record": {"performance": True}})
+    run = ackclock.run(scenario)
+    assert 30e6 < run.flows["goodput_bps"][0] < 60e6
+    assert run.flows["min_rtt_s"][0] >= 0.021

@@ -38,6 +38,16 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
         {"delay": "100 ms", "queue": HELD, "netem_jitter": {"deviation": "20 ms", "correlation": 0.25}},
         0,
     ),
+    "fq_pie below tbf": (
+        "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 15kb limit 1mb\n"
+        "tc qdisc add dev eth0 parent 1:1 fq_pie limit 100 flows 64 target 5ms alpha 3 ecn",
+        {
+            "rate": "10 Mbit/s",
+            "capacity": {"kind": "token-bucket", "burst": "15360 bytes"},
+            "queue": {"kind": "fq-pie", "limit": "100 packets", "queues": 64, "target": "5 ms", "alpha": 3, "ecn": True},
+        },
+        0,
+    ),
     "gemodel": (
         "tc qdisc add dev eth0 root netem loss gemodel 1% 10% 70% 0.1%",
         {"rate": LAN, "loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.1, "loss_bad": 0.7, "loss_good": 0.001}},

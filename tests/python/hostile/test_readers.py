@@ -153,9 +153,11 @@ PIPES = {
     "script pipe": None,
     "import tc pipe": None,
     "import path pipe": None,
+    "import path pipe --fit": None,
     "sweep run pipe": None,
     "run x.toml --controller pipe.py:X": "pipe.py",
     "evaluate reno --quick --statement pipe": None,
+    "evaluate reno --quick --population pipe.toml": "pipe.toml",
 }
 
 

@@ -75,7 +75,7 @@ def test_bounds_as_text():
         (1.0, "ms", "1 ms"),
         (math.nan, "s", "no data"),
         (-math.inf, "s", "−∞"),
-        (1e-9, "", "0.000000"),
+        (1e-9, "", "1e−09"),
     ],
 )
 def test_number(value, unit, text):

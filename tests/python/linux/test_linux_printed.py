@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from printed import DRAWN, SCENARIO, Page, Truth, check_table, check_words, terminal_tables
+from printed import DRAWN, SCENARIO, Page, Truth, check_table, check_words, joint, terminal_tables
 
 import ackclock
 from ackclock import Run, linux
@@ -88,6 +88,30 @@ def test_signs_of_a_difference_are_those_of_simulator_minus_kernel(
         assert difference[0] == sign, quantity
         found += 1
     assert found == len(known)
+
+
+@pytest.mark.parametrize("warm_up", ["0 s", "1500 ms"])
+def test_goodput_of_flows_that_come_and_go_is_of_one_window(kernel: linux.Kernel, warm_up: str) -> None:
+    """Their rates add up to more than the link carries."""
+    bottleneck = {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+    flows = [
+        {"name": "early", "workload": {"kind": "transfer", "bytes": "1 MB"}},
+        {"name": "late", "start": "1 s", "count": 2, "stop": "3 s"},
+    ]
+    record = {"performance": True, "warm_up": warm_up}
+    made = {"duration": "4 s", "network": {"bottleneck": bottleneck}, "flows": flows, "record": record}
+    scenario = ackclock.Scenario.from_dict(made)
+    run = linux.run(scenario, network="relay")
+    warm_s = scenario.record.engine()["warm_up_ns"] / 1e9
+    joined = [row for row in run.rows("performance") if row["of"] != "flow"]
+    assert [row["of"] for row in joined] == ["group", "group", "run"]
+    for row in joined:
+        bits, span = joint(run, row["group"], since_s=warm_s)
+        assert row["goodput_bps"] == (pytest.approx(bits / span, rel=1e-9) if span else None)
+    carries = ackclock.metrics.capacity_bps(scenario)
+    assert joined[-1]["goodput_bps"] < 1.03 * carries
+    if warm_s == 0:
+        assert sum(row["goodput_bps"] for row in run.rows("flows")) > 1.2 * carries
 
 
 @pytest.mark.parametrize("asked", ["--report", "--plot"])

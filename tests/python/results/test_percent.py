@@ -13,6 +13,7 @@ from ackclock.cli._sweep import percent as of_sweep
 from ackclock.conform import predicates
 from ackclock.diagnose._page import percent as of_diagnosis
 from ackclock.evaluate.page import with_unit
+from ackclock.judge.bound import number as judged
 from ackclock.study.population import told
 from ackclock.sweep.page import _cell
 
@@ -23,6 +24,7 @@ SHARES = {
     "hundredths": lambda value: text.share(value, 2),
     "sweep": of_sweep,
     "groups of a sweep": lambda value: _cell(value, 100.0, "%"),
+    "claims": lambda value: judged(100 * value, "%"),
     "evaluation": lambda value: with_unit(value, "share"),
 }
 
@@ -57,7 +59,7 @@ def test_less_than_all_is_never_100_percent_and_more_than_nothing_never_0(form):
 
 
 def test_a_difference_is_0_percent_only_if_there_is_none():
-    assert text.change(0.0) == text.change(-2.2e-16) == "+0.00 %"
+    assert text.change(0.0) == text.change(-2.2e-16) == "0.00 %"
     for value in (3e-6, -3e-6, 4e-4, -4e-4, 0.2):
         for said in (text.change(value), text.change(value, 1), of_diagnosis(value)):
             assert number(said) != 0, said

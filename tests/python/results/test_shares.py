@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from printed import Page, terminal_tables
+from printed import Page, joint, terminal_tables
 
 import ackclock
 from ackclock import Scenario, metrics, report
@@ -85,6 +85,26 @@ def test_no_table_gives_flows_more_than_the_link(seed, tmp_path, monkeypatch, ca
     assert re.search(r"([\d.]+) % of what the bottleneck can carry", said)
     assert metrics.utilisation(made.flows, scenario) <= 1
     assert max(made.performance["goodput_bps"].drop_nulls()) > 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_goodput_of_several_flows_is_bytes_over_one_window(seed, tmp_path):
+    """Rows of the table and metrics of a sweep, against the flows' own bytes and times."""
+    scenario = Scenario.from_dict(drawn(seed))
+    made = ackclock.run(scenario, seed=seed)
+    warm_s = scenario.record.engine()["warm_up_ns"] / 1e9
+    for row in made.rows("performance"):
+        if row["of"] != "flow":
+            bits, span = joint(made, row["group"], since_s=warm_s)
+            assert row["goodput_bps"] == (pytest.approx(bits / span, rel=1e-9) if span else None)
+    bits, span = joint(made)
+    axis = Axis(key="network.bottleneck.delay", values=("5 ms",))
+    swept, _ = run(Sweep(name="one", scenario=scenario, axes=(axis,), seeds=(seed,)), tmp_path / "s", Threads(1))
+    found = swept.runs["goodput_bps"][0]
+    assert found == pytest.approx(bits / span, rel=1e-9)
+    assert found <= 1.0005 * metrics.capacity_bps(scenario)
+    whole = next(row for row in made.rows("performance") if row["of"] == "run")
+    assert view(swept, "run.goodput_bps").runs["run.goodput_bps"][0] == whole["goodput_bps"]
 
 
 @pytest.mark.parametrize("seed", range(6))

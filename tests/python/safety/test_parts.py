@@ -114,7 +114,7 @@ def test_a_part_of_another_kind_in_a_store_stays(home: Path) -> None:
 
 
 READ = {
-    "--beside", "--budget", "--check", "--controller", "--entry", "--lesson", "--own-code", "--patch", "--registered", "--rival", "--root", "--scenario", "--statement", "--style", "--tree", "--wheel",
+    "--beside", "--budget", "--check", "--controller", "--entry", "--lesson", "--own-code", "--patch", "--population", "--registered", "--rival", "--root", "--scenario", "--statement", "--style", "--tree", "--wheel",
 }  # fmt: skip
 """Options with a help text that mentions files read by the command."""
 

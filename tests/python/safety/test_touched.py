@@ -72,6 +72,7 @@ LIST = {
     "evaluate": Touches("evaluate reno --quick --rows 5 --jobs 1 --out ev", (), ("ev",)),
     "conform": Touches("conform c.py:Mine --junit j.xml", ("c.py", "w.json"), ("j.xml", "__pycache__")),
     "import": Touches("import tc tc.sh --out i.toml", ("tc.sh",), ("i.toml",)),
+    "import own": Touches("import path log.json --fit --out i.toml", ("log.json",), ("i.toml",)),
     "prove": Touches("prove short-response --first 3 --out pr", (), ("pr",)),
     "cite": Touches("cite"),
     "study list": Touches("study list"),
@@ -143,6 +144,7 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
     )
     shutil.copy(folder / "s.toml", folder / "t.toml")
     shutil.copy(Path(__file__).parents[1] / "arena" / "small.toml", folder / "task.toml")
+    shutil.copy(Path(__file__).parents[1] / "formats" / "samples" / "iperf3-netem.json", folder / "log.json")
     return folder
 
 

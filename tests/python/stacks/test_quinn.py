@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 
-from ackclock import Scenario, run, run_batch
+from ackclock import Scenario, formats, run, run_batch
 from ackclock.errors import ScenarioError
 from ackclock.evaluate.plan import Plan
 from ackclock.evaluate.situation import Arm
@@ -96,7 +97,7 @@ def test_a_trace_has_a_row_for_each_ack_and_each_datagram_and_changes_nothing():
     assert traced.digest == run(plain, seed=1).digest
     rows, flow = traced.acks, traced.flows.to_dicts()[0]
     acks, sent = (rows.filter(rows["event"] == event) for event in ("ack", "send"))
-    assert acks["newly_lost"].sum() == flow["lost_packets"] > 0
+    assert rows["newly_lost"].sum() == flow["lost_packets"] > 0
     assert acks["ack_no"].max() == flow["acks_received"]
     assert 0.98 * flow["sent_packets"] < sent.height <= flow["sent_packets"]
     assert rows["t_ns"].is_sorted()
@@ -104,6 +105,23 @@ def test_a_trace_has_a_row_for_each_ack_and_each_datagram_and_changes_nothing():
     falls = acks.filter(acks["cwnd"] < acks["cwnd_before"])
     assert falls.height == flow["recoveries"] > 0
     assert (falls["cwnd"] == falls["ssthresh"]).all()
+
+
+def test_a_trace_has_the_losses_that_the_timer_declares(tmp_path):
+    """Regression: losses that were declared between two ACKs were in the table of flows only."""
+    network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "bernoulli", "p": "3 %"}}}
+    network["reverse"] = {"bottleneck": network["bottleneck"]}
+    flow = {"congestion_control": "quinn:cubic", "workload": {"kind": "transfer", "bytes": "2 MB"}}
+    done = run(
+        Scenario.from_dict({"duration": "20 s", "network": network, "flows": [flow], "record": {"trace": "all"}})
+    )
+    lost = done.flows["lost_packets"][0]
+    acks = done.acks.filter(done.acks["event"] == "ack")
+    assert 0 < acks["newly_lost"].sum() < lost
+    assert done.acks["newly_lost"].sum() == lost
+    file = formats.write(done, "qlog", tmp_path / "x.qlog")
+    (trace,) = json.loads(file.read_text())["traces"]
+    assert [event["name"] for event in trace["events"]].count("recovery:packet_lost") == lost
 
 
 def test_situations_that_quic_cannot_have_are_not_tested_and_say_why():

@@ -227,3 +227,19 @@ def test_compare_adds_pairs_until_the_difference_is_narrow(grid, capsys):
     m = found["metrics"]["goodput_bps"]
     assert found["seeds"] > 5
     assert m["difference"]["high"] - m["difference"]["low"] <= 0.25 * m["second"]["value"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_names_of_metrics_are_whole_in_a_narrow_terminal(width, tmp_path, monkeypatch, capsys):
+    """Regression: three metrics of a group were all called "group.quinn:cubic.…"."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.chdir(tmp_path)
+    network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "loss": {"kind": "bernoulli", "p": "1 %"}}}
+    flows = [{"name": name, "congestion_control": "cubic"} for name in ("a-long-name", "another")]
+    Path("x.toml").write_text(Scenario.from_dict({"duration": "1 s", "network": network, "flows": flows}).to_toml())
+    assert main(["compare", "x.toml", "x.toml", "--seeds", "2", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out
+    column = [line.split("│")[1].strip() for line in out.splitlines() if line.startswith("│")]
+    assert "group.a-long-name.goodput_bps" in "".join(column)
+    assert max(map(len, out.splitlines())) <= width

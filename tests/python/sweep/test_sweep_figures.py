@@ -283,46 +283,32 @@ def test_figures_say_of_which_time_their_numbers_are(tmp_path):
     assert "warm-up" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
 
 
-def test_figures_say_where_the_rates_of_flows_are_of_different_times():
-    """Two flows, the second only in the last half: their rates add up to more than the link's rate."""
+def test_figures_say_over_which_time_flows_that_come_and_go_are_counted():
     late = [{}, {"start": "1 s"}]
     sweep = grid(RATES)
     sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": late}))
     told = figures.figures(results(sweep, lambda cell, seed: seed))[0].caption
-    assert told.startswith("Goodput as share of the bottleneck, the sum of what each flow had while it ran, against")
-    assert "while it ran" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
+    assert told.startswith("Goodput as share of the bottleneck, from the first start to the last end, against")
+    assert "last end" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
 
 
-@pytest.mark.parametrize(("key", "value"), [("start", "1 s"), ("workload", {"kind": "transfer", "bytes": "1 MB"})])
-def test_a_share_of_the_bottleneck_is_of_bytes_in_one_window(key, value):
-    """Rates of two flows at different times add up to 1.2 of the link; their bytes amount to nine tenths of the link's capacity in 2 s."""
-    sweep = grid(RATES)
-    sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": [{}, {key: value}]}))
-    carries = [r * 1e6 * 1448 / 1500 for r in (10, 20, 90)]
-    found = results(sweep, lambda cell, seed: 1.2 * carries[cell])
-    held = [0.9 * carries[cell] * 2 / 8 for cell in found.runs["cell"]]
-    found = replace(found, runs=found.runs.with_columns(pl.Series("bytes_acked", held)))
-    lines = figures.figures(found, kinds=["lines"])[0]
-    assert lines.data["lines"]["mean"].to_list() == pytest.approx([0.9] * 3)
-    assert "of all flows until the end of the run" in lines.caption
-    drawn = figures.figures(found, kinds=["lines"], normalise=False)[0]
-    assert drawn.data["lines"]["mean"].to_list() == pytest.approx([1.2e-6 * c for c in carries])
-
-
-def test_shares_of_runs_that_come_and_go_are_at_most_one(tmp_path):
-    """Three flows start at different times. All flows, the run after the warm-up, and a group are read back from the sweep."""
+def test_goodput_of_runs_that_come_and_go_is_at_most_what_the_link_carries(tmp_path):
+    """Three flows, of which two end early. All flows, the run after the warm-up, and a group are read back from the sweep."""
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}}
     start = {"kind": "uniform", "low": "200 ms", "high": "1 s"}
-    flows = [{"name": "ours", "count": 2, "start": start}, {"name": "theirs", "start": start}]
+    data = {"kind": "transfer", "bytes": "100 KB"}
+    flows = [{"name": "ours", "count": 2, "start": start, "workload": data}, {"name": "theirs", "start": start}]
     base = Scenario.from_dict({"duration": "4 s", "network": network, "flows": flows})
     rates = Axis(key="network.bottleneck.rate", values=("2 Mbit/s", "8 Mbit/s"))
     found, _ = run(Sweep(name="late", scenario=base, axes=(rates,), seeds=(1, 2, 3)), tmp_path / "s", Threads(1))
-    summed = found.runs["goodput_bps"] / (found.runs["cell"] * 3 + 1) / (2e6 * 1448 / 1500)
-    assert summed.max() > 1
+    carries = (found.runs["cell"] * 3 + 1) * (2e6 * 1448 / 1500)
+    summed = found.flows.group_by("cell", "seed", maintain_order=True).agg(pl.col("goodput_bps").sum())["goodput_bps"]
+    assert (summed / carries).max() > 1.1  # rates of different times
+    assert (found.runs["goodput_bps"] / carries).max() <= 1.0005
     for metric in ("goodput_bps", "run.goodput_bps", "group.ours.goodput_bps"):
         shares = view(found, metric).normalised([metric]).runs[metric]
         assert shares.max() <= 1, metric
-        assert shares.min() > (0.9 if "group" not in metric else 0.2), metric
+        assert shares.min() > (0.8 if "group" not in metric else 0.05), metric
 
 
 def test_names_of_points_hit_nothing():

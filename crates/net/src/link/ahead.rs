@@ -99,7 +99,7 @@ impl Feature for QueueConfig {
             QueueConfig::DropTail(_) => Ahead::FIT,
             // each arrival processes earlier departures first
             QueueConfig::Codel(_) | QueueConfig::FqCodel(_) | QueueConfig::Choke(_) => Ahead::FIT,
-            QueueConfig::DualPi2(_) | QueueConfig::Cake(_) => Ahead::FIT,
+            QueueConfig::DualPi2(_) | QueueConfig::Cake(_) | QueueConfig::FqPie(_) => Ahead::FIT,
             QueueConfig::Pie(_) | QueueConfig::Threshold(_) => Ahead::PASSES,
             QueueConfig::Red(_) | QueueConfig::LinuxRed(_) => Ahead::PASSES,
             // the limit counts packets on the wire

@@ -156,19 +156,24 @@ impl Foreign for End {
 
 impl End {
     pub(super) fn note_sent(&mut self, t: Time, datagram: &Opaque) {
-        let Some(sample) = self.sample() else { return };
+        let (stats, Some(sample)) = (self.stats(), self.sample()) else { return };
         let row = Row {
             t,
             is_sent: true,
             number: datagram.number,
             len: datagram.len,
-            acks: self.stats().acks,
-            lost: 0,
+            acks: stats.acks,
+            lost: self.newly_lost(&stats),
             window_before: sample.window,
             sample,
             min_rtt: Span(self.log.min_rtt_ns.load(Relaxed)),
         };
         self.trace.iter_mut().for_each(|rows| rows.push(row));
+    }
+
+    /// Return the losses that no row has reported. The loss timer declares some between two ACKs: the next row has them.
+    fn newly_lost(&mut self, stats: &Stats) -> u64 {
+        stats.lost - std::mem::replace(&mut self.lost_in_trace, stats.lost)
     }
 
     /// Record a trace row if the arriving datagram contained an ACK.
@@ -183,7 +188,7 @@ impl End {
             number: 0,
             len: 0,
             acks: stats.acks,
-            lost: stats.lost - before.lost,
+            lost: self.newly_lost(&stats),
             window_before,
             sample,
             min_rtt: stats.min_rtt,

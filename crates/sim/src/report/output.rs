@@ -484,7 +484,7 @@ columns! {
     flag is_dup = rows().map(|r| r.ack.is_dup), "Whether the ACK is a duplicate ACK (RFC 6675 §2).";
     u4 newly_sacked ["segments"] = rows().map(|r| r.ack.newly_sacked), "Segments newly SACKed by the ACK.";
     u4 delivered ["segments"] = rows().map(|r| r.ack.delivered), "DeliveredData of this ACK.";
-    u4 newly_lost ["segments"] = rows().map(|r| r.ack.newly_lost), "Segments marked lost on this ACK.";
+    u4 newly_lost ["segments"] = rows().map(|r| r.ack.newly_lost), "Segments marked lost on this ACK; for QUIC and stacks, packets declared lost since the flow's previous row, by an ACK or a timer.";
     u4 lost_retransmits ["segments"] = rows().map(|r| r.ack.lost_retransmits), "Retransmissions marked lost on this ACK.";
     flag safe_ack = rows().map(|r| r.ack.safe_ack), "SafeACK (RFC 9937 §6.2).";
     u4 cwnd_before ["segments"] = rows().map(|r| r.window.cwnd_before), "cwnd before the event.";

@@ -157,7 +157,10 @@ struct Row<'a> {
     number: u32,
     group: Option<u32>,
     flows: u32,
-    goodput_bps: f64,
+    /// Bytes acknowledged after the warm-up, each flow's until it stopped.
+    until_stop: u64,
+    /// Time after the warm-up from the first start to the last stop; `None` if no flow had any.
+    window: Option<(Time, Time)>,
     counts: Counts,
     gauge: Cow<'a, Gauge>,
     /// NaN unless all flows in the row have reached their share.
@@ -171,6 +174,12 @@ impl<'a> Row<'a> {
         Row { of, number, group, ..Row::default() }
     }
 
+    /// Bytes over the window; NaN without one.
+    fn goodput_bps(&self) -> f64 {
+        let Some((since, until)) = self.window else { return f64::NAN };
+        self.until_stop as f64 * 8.0 / until.since(since).as_secs()
+    }
+
     fn add(&mut self, flow: &Row<'a>) {
         self.time_to_share_s = match self.flows {
             0 => flow.time_to_share_s,
@@ -178,8 +187,10 @@ impl<'a> Row<'a> {
             _ => self.time_to_share_s.max(flow.time_to_share_s),
         };
         self.flows += 1;
-        if !flow.goodput_bps.is_nan() {
-            self.goodput_bps += flow.goodput_bps;
+        if let Some((since, until)) = flow.window {
+            self.until_stop += flow.until_stop;
+            let (first, last) = self.window.unwrap_or((since, until));
+            self.window = Some((first.min(since), last.max(until)));
         }
         let (sum, more) = (&mut self.counts, &flow.counts);
         sum.acked += more.acked;
@@ -223,8 +234,8 @@ columns! {
     u4 number = rows().map(|r| r.number), "Number of the flow or of the group; 0 for the run.";
     n4 group = rows().map(|r| r.group), "Number of the group.", or "the row describes the run";
     u4 flows = rows().map(|r| r.flows), "Number of flows that the row covers.";
-    f8 goodput_bps ["bit/s"] = rows().map(|r| r.goodput_bps),
-        "Payload acknowledged after the warm-up, divided by the time that the flow ran after the warm-up; for groups and the run, the sum over their flows.", or "the flow had no time after the warm-up";
+    f8 goodput_bps ["bit/s"] = rows().map(Row::goodput_bps),
+        "Payload acknowledged after the warm-up and until the flow's `stop_s`, divided by the time that the flow ran after the warm-up; for groups and the run, that payload of all their flows, divided by the time after the warm-up from the first start to the last `stop_s`.", or "no flow had time after the warm-up";
     f8 share = rows().map(|r| share(r.counts.acked as f64, all)), "Share of the run's `bytes_acked`, 0 to 1.", or "nothing was delivered";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.counts.acked), "Payload acknowledged.";
     i8 sent_packets ["packets"] = rows().map(|r| r.counts.sent), "Segments or datagrams with data that were sent, including retransmissions.";
@@ -253,10 +264,11 @@ fn rows<'a>(flows: &[Whole], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> 
     for (at, flow) in flows.iter().enumerate() {
         let (whole, before) = (&flow.counts, &meter.before[at]);
         let until_stop = flow.acked_at_stop.saturating_sub(before.acked);
-        let ran = flow.stop.since(flow.start.max(meter.from)).as_secs();
+        let since = flow.start.max(meter.from);
         rows.push(Row {
             flows: 1,
-            goodput_bps: if ran > 0.0 { until_stop as f64 * 8.0 / ran } else { f64::NAN },
+            until_stop,
+            window: (flow.stop > since).then_some((since, flow.stop)),
             counts: Counts {
                 acked: whole.acked - before.acked,
                 sent: whole.sent - before.sent,

@@ -18,11 +18,15 @@ struct Named {
 }
 
 const NAMED: &[Named] = &[
-    Named { name: "goodput_bps", about: "goodput of all flows together", of: |s| s.goodput },
+    Named {
+        name: "goodput_bps",
+        about: "payload acknowledged until each flow stopped, all flows, divided by the time from the first start to the last stop",
+        of: |s| s.goodput(),
+    },
     Named {
         name: "jain",
         about: "Jain's index of the flows' goodput: 1/n (one has all) to 1 (equal)",
-        of: |s| share(s.goodput * s.goodput, s.flows as f64 * s.squares),
+        of: |s| share(s.rates * s.rates, s.flows as f64 * s.squares),
     },
     Named {
         name: "bytes_acked",
@@ -332,7 +336,7 @@ struct Summary<'a> {
     tables: &'a [Table],
     /// Number of flows with a goodput, the sum of their goodputs, and the sum of squares.
     flows: usize,
-    goodput: f64,
+    rates: f64,
     squares: f64,
     /// Durations of completed fetches.
     latencies: Vec<f64>,
@@ -340,10 +344,10 @@ struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     fn new(tables: &'a [Table]) -> Summary<'a> {
-        let mut summary = Summary { tables, flows: 0, goodput: 0.0, squares: 0.0, latencies: Vec::new() };
+        let mut summary = Summary { tables, flows: 0, rates: 0.0, squares: 0.0, latencies: Vec::new() };
         let goodput: Vec<f64> = summary.values("flows", "goodput_bps").collect();
         summary.flows = goodput.len();
-        summary.goodput = Reduce::Sum.of(goodput.iter().copied());
+        summary.rates = Reduce::Sum.of(goodput.iter().copied());
         summary.squares = goodput.iter().fold(0.0, |sum, x| sum + x * x);
         summary.latencies = summary.values("fetches", "total_s").filter(|v| !v.is_nan()).collect();
         summary
@@ -355,6 +359,19 @@ impl<'a> Summary<'a> {
             Some(column) => numbers(column),
             None => Box::new(std::iter::empty()),
         }
+    }
+
+    /// Goodput of all flows in one window. Rates of flows that run at different times do not add up.
+    fn goodput(&self) -> f64 {
+        let column = |name| self.values("flows", name);
+        let spans = column("start_s").zip(column("stop_s"));
+        let ran: Vec<_> = column("goodput_bps").zip(spans).filter(|(bps, _)| !bps.is_nan()).collect();
+        let since = ran.iter().fold(f64::INFINITY, |least, (_, (start, _))| least.min(*start));
+        let until = ran.iter().fold(f64::NEG_INFINITY, |most, (_, (_, stop))| most.max(*stop));
+        if ran.iter().all(|(_, span)| *span == (since, until)) {
+            return self.rates; // without a division that rounds
+        }
+        ran.iter().map(|(bps, (start, stop))| bps * (stop - start)).sum::<f64>() / (until - since)
     }
 
     fn sum(&self, table: &str, column: &str) -> f64 {
@@ -420,7 +437,10 @@ mod tests {
         let flows = tables.iter().find(|t| t.name == "flows").expect("there");
         let goodput = flows.floats("goodput_bps");
         assert_eq!(goodput.len(), 4);
-        assert_eq!(value(&tables, "goodput_bps"), goodput.iter().sum::<f64>());
+        let (starts, stops) = (flows.floats("start_s"), flows.floats("stop_s"));
+        let bits: f64 = (0..4).map(|f| goodput[f] * (stops[f] - starts[f])).sum();
+        let window = Reduce::Max.of(stops.iter().copied()) - Reduce::Min.of(starts.iter().copied());
+        assert!((value(&tables, "goodput_bps") * window / bits - 1.0).abs() < 1e-12);
         let sent: i64 = flows.integers("sent_packets").iter().sum();
         let again: i64 = flows.integers("retransmissions").iter().sum();
         assert!(again > 0);
