@@ -1,6 +1,6 @@
-"""Public recordings of paths, which `ackclock import path` reads: where they are, in which form, and under which licence.
+"""Public path recordings read by `ackclock import path`: location, format and licence.
 
-None of them is shipped, because their licences bind whoever copies them.
+None of them is shipped, because their licences bind anyone who copies them.
 """
 
 from __future__ import annotations
