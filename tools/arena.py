@@ -8,7 +8,7 @@
     python tools/arena.py --check         # exit code 1 if the page is outdated
 
 FOLDER contains the folders of `ackclock arena run`, one TASK-SALT each. The table is that of the first salt. The
-other salts, without files of their own, show how reliable the table is. measured/arena/TASK.json contains the
+other salts, which have no files, show how reliable the table is. measured/arena/TASK.json contains the
 digest of every run in the table: `ackclock arena rerun measured/arena/TASK.json ENTRY` compares them.
 """
 

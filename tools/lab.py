@@ -48,7 +48,7 @@ const post = globalThis.postMessage.bind(globalThis);
 const listen = globalThis.addEventListener.bind(globalThis);
 {}}})();
 """
-"""A single function, so that later code sees none of its variables. It saves references to the globals that it needs before they are removed."""
+"""A single function, so that later code sees none of its variables. It saves references to the globals it needs before they are removed."""
 
 MOST_MODULE = 760_000
 MOST_PAGE = 1_000_000

@@ -40,7 +40,7 @@ def handed(text: str) -> list[str]:
 
 
 def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]:
-    """File -> names from other files that it may use."""
+    """File -> names it may use from other files."""
     names, found = given.split(), {}
     for name in order:
         found[name] = list(names)

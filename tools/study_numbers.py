@@ -1,6 +1,6 @@
-"""Fill the numbers of studies into the documents from the studies' records, or check that both agree.
+"""Copy the studies' numbers from their records into the documents, or check that both agree.
 
-A number stands between two comments, which are invisible on the page:
+A number is enclosed in two comments, which are invisible on the page:
 
     gains <!-- prr.P5.large_high@paper:i -->6.0 % (5.8 to 6.2)<!-- . --> there
 
@@ -17,7 +17,7 @@ Every sentence of its publications, with claims, verdicts and causes, is a secon
     ...
     <!-- . -->
 
-Verdicts that differ from those of an earlier version, each with a sentence that gives the reason, are a third:
+Verdicts that differ from those of an earlier version, each with a one-sentence reason, are a third:
 
     <!-- changed pcc -->
     ...

@@ -45,7 +45,7 @@ function done(run, lesson, { holds, change, keep }) {
   return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
 }
 
-// A scenario's text without its table `record`, and that table: keys before the first table, and tables of its own.
+// A scenario's text without its table `record`, and that table: keys before the first table, and its own tables.
 function parted(text) {
   const parts = { rest: [], keys: [], tables: [] };
   let inside = null;

@@ -13,7 +13,7 @@ YARDSTICK_PACKETS = 500_000
 
 
 def main() -> None:
-    """Measure one cell. Peak memory is read before the yardstick runs, because the yardstick allocates memory of its own."""
+    """Measure one cell. Peak memory is read before the yardstick runs, because the yardstick allocates memory itself."""
     ask = json.load(sys.stdin)
     text = ask["scenario"]
     if isinstance(text, dict):

@@ -83,7 +83,7 @@ class Library:
     def __new__(cls, path: str, options: str, file: str) -> Library: ...
     @property
     def reads(self) -> list[str]:
-        """Names of the files that its controllers read."""
+        """Names of the files read by its controllers."""
     @property
     def name(self) -> str: ...
     @property

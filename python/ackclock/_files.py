@@ -60,7 +60,7 @@ OWN: Sequence[str] = ("*",)
 """Value of `marks` for a folder of our own that contains nothing else."""
 
 _inputs: list[Path] | None = None
-"""Files that the command has read so far; None in a program that imports ackclock, because it may overwrite files
+"""Files read so far by the command; None in a program that imports ackclock, because it may overwrite files
 it has read.
 """
 
@@ -363,7 +363,7 @@ class UnreadError(InputError):
 
 
 def regular(path: Path, most: int) -> bytes:
-    """Return the content of a file that the command reads. Files that could block or never end are refused.
+    """Return the content of a file read by the command. Files that could block or never end are refused.
 
     Parameters
     ----------

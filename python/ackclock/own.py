@@ -269,7 +269,7 @@ def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """Return the contents of the files that this code reads, as they were at the time of planning; empty if it was not planned."""
+    """Return the contents, at the time of planning, of the files read by this code; empty if it was not planned."""
     known = _wholes.get((one.file, one.name, one.options, one.digest))
     return {} if known is None else dict(known[1])
 
@@ -325,14 +325,14 @@ def _digest(file: str) -> str:
 
 
 _wholes: dict[tuple[str, ...], tuple[str, dict[str, str | None]]] = {}
-"""Code -> hash of the files that it reads, and each file's content when hashed."""
+"""Code -> hash of the files it reads, and each file's content when hashed."""
 
 _modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
-"""(file, digest) -> module, and the files that it read with their contents at import."""
+"""(file, digest) -> module, and the files it read with their contents at import."""
 
 
 def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
-    """Import a file, again only if it or a file that it reads has changed; return the module and those files."""
+    """Import a file, again only if it or a file it reads has changed; return the module and those files."""
     known = _modules.get((file, digest))
     if known is not None and all(content(path) == was for path, was in known[1].items()):
         return known

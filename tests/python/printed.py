@@ -144,7 +144,7 @@ class Truth:
 
     @cached_property
     def early(self):
-        """Bytes that each flow has delivered by the end of the warm-up, from a run that ends there."""
+        """Bytes delivered by each flow by the end of the warm-up, from a run that ends there."""
         if not self.warm:
             return [0] * len(self.rows)
         ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})

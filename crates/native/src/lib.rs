@@ -143,7 +143,7 @@ impl NativeController {
         status == 0
     }
 
-    /// Return a value that a hook has returned or set, if it is valid; report a failure otherwise.
+    /// Return a value returned or set by a hook, if it is valid; report a failure otherwise.
     fn counts<T>(&mut self, hook: &'static str, what: Result<T, String>) -> Option<T> {
         what.map_err(|said| self.fail(hook, said)).ok()
     }

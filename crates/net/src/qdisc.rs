@@ -40,7 +40,7 @@ impl Qdisc {
         Qdisc { kind, head: Vec::new(), attributes: Vec::new(), nested: false, renews: false, words }
     }
 
-    /// Add an attribute with its `tc` arguments, in which `{}` stands for the value; "" if `tc` needs none.
+    /// Add an attribute with its `tc` arguments, in which `{}` is replaced by the value; "" if `tc` needs none.
     pub fn row<T: Number>(mut self, attribute: u16, value: T, words: &str) -> Qdisc {
         self.attributes.push((attribute, value.bytes()));
         self.says(&words.replace("{}", &value.text()))
@@ -59,7 +59,7 @@ impl Qdisc {
         self.row(attribute, on as u32, words[!on as usize])
     }
 
-    /// Add `tc` arguments without an attribute. `{bits}` stands for the rate of the shaper above, bit/s.
+    /// Add `tc` arguments without an attribute. `{bits}` is replaced by the rate of the shaper above, bit/s.
     pub fn says(mut self, words: &str) -> Qdisc {
         if !words.is_empty() {
             self.words.push(' ');

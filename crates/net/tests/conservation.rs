@@ -239,7 +239,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Count the losses and drops that the link has reported since the last call.
+    /// Count the losses and drops reported by the link since the last call.
     fn hear(&mut self, link: &mut SoleLink) {
         while let Some((_, why)) = link.take_head_drops() {
             match why {

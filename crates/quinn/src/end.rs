@@ -38,7 +38,7 @@ pub struct End {
     /// Datagrams to send that belong to no connection.
     responses: VecDeque<Vec<u8>>,
     scratch: Vec<u8>,
-    /// Stream that this end writes to; `None` until it is opened.
+    /// Stream written by this end; `None` until it is opened.
     stream: Option<StreamId>,
     to_write: u64,
     forever: bool,

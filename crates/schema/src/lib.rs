@@ -291,7 +291,7 @@ pub trait Described: Sized {
     fn read(value: &Value) -> Result<Self, Refusal>;
     /// Return the value in its compiled form.
     fn write(&self) -> Value;
-    /// Return the default of the type, used if a key has none of its own; `None` if the key is required.
+    /// Return the default of the type, used if a key does not specify one; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }

@@ -55,7 +55,7 @@ pub enum Takes {
     Options,
     /// A table.
     Table(&'static Table),
-    /// A table with keys listed in the enclosing table of a scenario and compiled under a key of their own.
+    /// A table with keys listed in the enclosing table of a scenario and compiled under a separate key.
     Inline(&'static Table),
     /// A table selected by its `kind`.
     OneOf(&'static Family),

@@ -1,7 +1,7 @@
 //! One end of a path: a TCP connection, or an endpoint over datagrams. The set is closed, so the event loop needs no
 //! dynamic dispatch. Workloads that send bulk data use the common interface and are independent of the kind.
 //!
-//! Length: one function for each thing that is asked of an end, over all kinds of ends.
+//! Length: one function per operation on an end, over all kinds of ends.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -193,7 +193,7 @@ pub enum Carried {
     ByDatagrams,
 }
 
-/// Number of data packets that a flow wants to send.
+/// Number of data packets a flow wants to send.
 #[derive(Clone, Copy, Debug)]
 pub enum Asks {
     /// The number that the bottleneck can carry.

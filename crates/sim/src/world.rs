@@ -45,7 +45,7 @@ pub trait Application {
     fn tick(&mut self, world: &mut World, what: u32);
 }
 
-/// Per-packet records that the world writes.
+/// Per-packet records written by the world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sinks {
     /// Host whose packets are captured; `None` = no capture.
@@ -243,7 +243,7 @@ impl World {
         how(&mut self.end_at(end_index(conn, host)).transport);
     }
 
-    /// Let the application act on one end, then send everything that the end has to send.
+    /// Let the application act on one end, then send everything the end has to send.
     pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Transport, Time)) {
         let index = end_index(conn, host);
         let now = self.now;
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Deliver a packet that an event has taken from a link's wire.
+    /// Deliver a packet taken from a link's wire by an event.
     #[inline(never)]
     fn arrive_from_wire(&mut self, app: &mut impl Application, id: PacketId) {
         self.arrive(app, id);
@@ -386,7 +386,7 @@ impl World {
         }
     }
 
-    /// Send all packets that an end has to send, and keep its timer armed.
+    /// Send all packets an end has to send, and keep its timer armed.
     #[inline(never)]
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");

@@ -202,7 +202,7 @@ fn refused(refused: &Refused) -> Value {
     })
 }
 
-/// Return the scenario with the records that the figures need.
+/// Return the scenario with the records needed by the figures.
 fn watched(scenario: &Scenario) -> Arc<Scenario> {
     let mut scenario = scenario.clone();
     let step = (scenario.duration_ns / STEPS).max(SHORTEST_NS);

@@ -48,7 +48,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Open rings where the job asks for them, and on every program host; `realtime` is the wall clock at the start of
+    /// Open rings where the job requests them, and on every program host; `realtime` is the wall clock at the start of
     /// the run, ns.
     pub fn new(job: &Job, wiring: &Wiring, realtime: u64, path: &str) -> Result<Capture> {
         let record = &job.scenario.record;

@@ -26,7 +26,7 @@ const ROOM: &str = "size=512m,mode=755";
 /// Maximum number of processes and threads of all programs together.
 const MOST_PROCESSES: &str = "1200";
 /// Time after the end of the last awaited program, ns, for packets in flight to arrive and for the remaining programs
-/// to exit when asked.
+/// to exit on request.
 const GRACE: u64 = 1_000_000_000;
 
 /// All programs of a run.

@@ -1,7 +1,7 @@
 //! The simulator's own links between the hosts of a relay. They reproduce a scenario's network bit for bit, random
 //! streams included, so that only the TCP differs.
 //!
-//! The kernel runs ahead of the links. It records when hosts send, and is told when packets arrive. The links process
+//! The kernel runs ahead of the links. It records when hosts send, and is notified when packets arrive. The links process
 //! sent packets in time order and late, but before the first delivery that depends on them is due. The lookahead is the
 //! minimum delay of a packet's path (`least`): a sent packet may stay unprocessed for that long. Deliveries that no
 //! other packet can still change are reported ahead of time ([`Relay::tell_ahead`]). Links read the timestamps of

@@ -95,7 +95,7 @@ def _plain(symbol: str) -> str:
 
 
 def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the files from which the code is compiled and the environment variables that it reads, as reported by the
+    """Return the files from which the code is compiled and the environment variables it reads, as reported by the
     compiler (`include!`, `env!` and similar).
     """
     crate = folder / "libackclock_controller.rmeta"

@@ -93,7 +93,7 @@ class Entry:
         return named(self.controller)
 
     def identity(self) -> str:
-        """Hash of the entry's code and the files that it reads; empty for a built-in controller."""
+        """Hash of the entry's code and the files it reads; empty for a built-in controller."""
         from ackclock.own import described
 
         if not self.is_own:

@@ -174,7 +174,7 @@ def scenarios(
         int, typer.Option(parser=whole_number(1, 1000), metavar="N", help="Number of draws of each family.")
     ] = 6,
 ) -> None:
-    """Write the public draws of a task as scenarios. CUBIC stands in the entry's place."""
+    """Write the public draws of a task as scenarios. CUBIC takes the entry's place."""
     from ackclock.arena import drawn, load
     from ackclock.arena.task import PUBLIC
 

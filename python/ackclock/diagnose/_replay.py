@@ -33,7 +33,7 @@ __all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 PSH, FIN = 0x08, 0x01
 
 LONGEST_GAP_S = 2e-4
-"""Upper bound of `gap`, the sender's own delay between an ACK and the data that it releases, s."""
+"""Upper bound of `gap`, the sender's own delay between an ACK and the data it releases, s."""
 
 SLICE = 50_000
 """Number of rows converted to plain values at once."""
@@ -92,7 +92,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
 
 
 def gap(packets: pl.DataFrame, server: bool) -> float:
-    """Return three times the usual time between an ACK and the data that it releases, s.
+    """Return three times the usual time between an ACK and the data it releases, s.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ minimum number of its segments (`tcp_tso_autosize`).
 """
 
 ACKS = 3
-"""Number of consecutive ACKs releasing no data that shows that the sender had nothing to send."""
+"""Number of consecutive ACKs that must release no data before the sender is judged to have had nothing to send."""
 
 LONGER = 2
 """Maximum ratio of one pacing wait to the previous one."""

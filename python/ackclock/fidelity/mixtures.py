@@ -636,7 +636,7 @@ def _mixture(seed: int, number: int) -> Drawn:
 
 
 def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
-    """Return the scenario with everything drawn, dropping refused values one edit at a time, and the features that it
+    """Return the scenario with everything drawn, dropping refused values one edit at a time, and the features it
     contains.
     """
     told = it.base()

@@ -1,6 +1,6 @@
-"""Sources of recordings: place, form and licence of public sets that `ackclock import path` reads.
+"""Public path recordings read by `ackclock import path`: location, format and licence.
 
-They stay where they are, because their licences bind copies.
+None of them is shipped, because their licences bind anyone who copies them.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def installed(name: str | None = None) -> Kernel:
 
 
 def guest_key() -> str:
-    """Return the hash of the sources of the guest program and of the crates that it uses."""
+    """Return the hash of the sources of the guest program and its crates."""
     linux = repository()
     files = [linux.parent / "Cargo.lock"]
     for root in (

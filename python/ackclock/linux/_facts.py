@@ -19,7 +19,7 @@ OLDEST = (6, 1)
 """Oldest version accepted."""
 
 FACTS_FILE = "ackclock_tree.h"
-"""Header beside our modules, listing the optional features of the tree that they use."""
+"""Header beside our modules, listing the optional tree features they use."""
 
 PARTS = (
     "Makefile", "Kbuild", "Kconfig*", "arch/um/*", "arch/x86/um/*", "include/net/tcp.h", "include/linux/hrtimer.h", "include/linux/netdevice.h",

@@ -433,7 +433,7 @@ def _check_version(
 def _check_setting(
     kernel: Has, key: str, shown: object, known: Mapping[Any, Mapping[str, str]], wanted: Mapping[str, str]
 ) -> None:
-    """Refuse a value that this kernel has no setting for."""
+    """Refuse a value for which this kernel has no setting."""
     if _takes(kernel, wanted):
         return
     others = ", ".join(quote(value) for value, settings in known.items() if _takes(kernel, settings))

@@ -23,7 +23,7 @@ __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", 
 
 DOTS = (0, (1, 1.2))
 CROWD = 8
-"""Maximum number of flows that a panel draws individually; for more, it shows the spread within each group."""
+"""Maximum number of flows drawn individually in a panel; for more, it shows the spread within each group."""
 
 APART = 0.1
 """Relative excess of a flow's maximum goodput over its maximum arrival rate above which arrivals are drawn as well."""

@@ -112,7 +112,7 @@ class Scenario(Table):
         return _html.heading(f"Scenario {self.name}".strip()) + _html.text(self.to_toml())
 
     def inputs(self) -> dict[str, str]:
-        """Files that the scenario reads, such as traces, with their SHA-256."""
+        """Files read by the scenario, such as traces, with their SHA-256."""
         return {name: read(name).sha256 for name in sorted(set(_traces(self._given["network"])))}
 
     def controllers(self) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Criterion for values without bounds of their own: every value computed by `of` has to lie within `bound`.
+    """Criterion for values without individual bounds: every value computed by `of` has to lie within `bound`.
 
     Parameters
     ----------

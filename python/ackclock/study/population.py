@@ -1,8 +1,8 @@
 """A population of paths: properties drawn from declared distributions, the percentage of paths on which a sentence
 holds, and the properties that distinguish these paths from the others.
 
-A cell describes a single path. Whether a sentence holds may depend on the queue having nine or ten packets.
-Over a population the result is a percentage, and the report states on which paths the sentence holds.
+A cell describes a single path. Whether a statement holds may depend on the queue having nine or ten packets.
+Over a population the result is a percentage, and the report states on which paths the statement holds.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _radical_inverse(i: int, base: int) -> float:
 
 
 def share(holds: Array) -> Estimate:
-    """Return the percentage of paths on which a sentence holds, with Wilson's interval. Paths without a known
+    """Return the percentage of paths on which a statement holds, with Wilson's interval. Paths without a known
     outcome (NaN) are omitted.
     """
     known = holds[np.isfinite(holds)]
@@ -126,7 +126,7 @@ def share(holds: Array) -> Estimate:
 
 
 def ways(each: Sequence[Estimate], bound: Bound) -> Array:
-    """For each path, return the verdict on a bound from its interval: 1 if the sentence holds, -1 if the opposite
+    """For each path, return the verdict on a bound from its interval: 1 if the statement holds, -1 if the opposite
     holds, 0 for no relevant difference, NaN if unknown.
 
     Parameters
@@ -204,7 +204,7 @@ class OnPaths:
     text
         The sentence.
     way
-        For each path 1 if the sentence holds, -1 if the opposite holds, 0 for no relevant difference, NaN if unknown
+        For each path 1 if the statement holds, -1 if the opposite holds, 0 for no relevant difference, NaN if unknown
         (`ways`).
     properties
         Properties of the paths: name in words -> values.
@@ -217,7 +217,7 @@ class OnPaths:
 
     @property
     def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """Percentages of the paths on which the sentence holds, is reversed, makes no difference, or has an
+        """Percentages of the paths on which the statement holds, is reversed, makes no difference, or has an
         unknown outcome.
         """
         n = self.way.size
@@ -236,12 +236,12 @@ class OnPaths:
 
     @property
     def verdict(self) -> str:
-        """Verdict on whether the sentence holds on most paths, at 95 %: "holds", "fails" (holds on fewer than half), or "undecided"."""
+        """Verdict on whether the statement holds on most paths, at 95 %: "holds", "fails" (holds on fewer than half), or "undecided"."""
         holds = self.shares[0]
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
-        """Return the percentages, and the three properties that best explain where the sentence holds. None of them affects a verdict."""
+        """Return the percentages, and the three properties that best explain where the statement holds. None of them affects a verdict."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
             for e, (what, name) in zip(self.shares, CLASSES, strict=True)

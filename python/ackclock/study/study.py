@@ -98,7 +98,7 @@ def _no_scenarios() -> Mapping[str, Scenario]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chapter:
-    """Part of a study about one question, in a module of its own.
+    """Part of a study about one question, in its own module.
 
     Parameters
     ----------

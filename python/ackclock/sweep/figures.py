@@ -89,7 +89,7 @@ def figures(
     width: str | None = None,
     style: str | Path | None = None,
 ) -> list[Figure]:
-    """Return every figure of these kinds that the axes allow.
+    """Return every figure of these kinds possible with the axes.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def cell(
 
 
 def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
-    """One row per seed and initial window; initial window 0 stands for all transactions of the run.
+    """One row per seed and initial window; initial window 0 means all transactions of the run.
 
     Transactions incomplete at `end_s` are excluded from the times, except in `censored_mean_s`, which counts their
     age at `end_s` and is therefore a lower bound on the overall mean.

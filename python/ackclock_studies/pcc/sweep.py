@@ -622,7 +622,7 @@ def c15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """RTT added on bare metal by the buffer that each needs for 90 %."""
+    """RTT added on bare metal by the buffer each needs for 90 %."""
     found = {}
     for controller in (PCC, CUBIC):
         size = float(np.median(needed(tables, controller)))

@@ -157,7 +157,7 @@ def run_passing(plan: Plan) -> Data:
 
 
 NO_OVERSHOOT = 14
-"""Initial ssthresh in the arm without overshoot, segments: above the 10 that the path holds, below the 20 with its queue."""
+"""Initial ssthresh in the arm without overshoot, segments: above the 10 held by the path, below the 20 with its queue."""
 
 
 def run_calm(plan: Plan) -> Data:

@@ -69,7 +69,7 @@ NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 _QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
 _BESIDE = 3
-"""Divisor of the number of fetches at quick scale, for arms that no claim uses."""
+"""Divisor of the number of fetches at quick scale, for arms not used by any claim."""
 _READINGS = {768: 500, 7_680: 500, 76_800: 2_000, 768_000: 300}
 HALF = "β 0.5"
 """Arm with the multiplicative decrease of Reno."""

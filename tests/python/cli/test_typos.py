@@ -77,7 +77,7 @@ REFUSED = [
     ("list controler", 'did you mean "controllers"'),
     ("-v", 'did you mean "-V"'),
 ]
-"""Refused commands, and the word that the message contains."""
+"""Refused commands, and a word contained in the message."""
 
 TAKEN = [
     "run first --set duration=10s",

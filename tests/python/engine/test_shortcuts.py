@@ -30,7 +30,7 @@ SEED = os.environ.get("REPLAY_SEED") or date.today().isoformat()
 DRAWN_SEEDS = range(1, 6)
 """Number of seeds, each covering 142 scenarios."""
 STUDY_NS = 5_000_000_000
-"""Simulated time replayed of each study's scenario: there are thousands of them, some with thousands of flows."""
+"""Simulated time replayed per study scenario: there are thousands of them, some with thousands of flows."""
 
 
 def shown(text: str, shortcuts: str, seed: int = 1) -> Any:

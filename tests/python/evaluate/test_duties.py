@@ -1,4 +1,4 @@
-"""Tests for `ackclock evaluate`: requirements on every sender, additions from a search, and the information that the author has to provide."""
+"""Tests for `ackclock evaluate`: requirements on every sender, additions from a search, and the information to be provided by the author."""
 
 from __future__ import annotations
 

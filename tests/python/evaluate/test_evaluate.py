@@ -1,4 +1,4 @@
-"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files that it writes are correct."""
+"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files it writes are correct."""
 
 from __future__ import annotations
 

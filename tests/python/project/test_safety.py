@@ -90,7 +90,7 @@ CASES = {
     "store": (["sweep", "check", "k.sweep"], {"k.sweep"}, set()),
     "script": (["script", "x.pkt"], {"x.pkt"}, set()),
 }
-"""Command -> paths that it may read and paths that it may write, each including everything below."""
+"""Command -> paths it may read and paths it may write, each including everything below."""
 
 
 @pytest.mark.parametrize("kind", CASES)

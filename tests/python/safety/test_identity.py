@@ -1,4 +1,4 @@
-"""Tests that the identity of user code covers all files that it reads: helpers, weights, included files."""
+"""Tests that the identity of user code covers all files it reads: helpers, weights, included files."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ FOLDERS = {
 """Options that name a folder in which only our own files are replaced (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
 
 NAMED_BY_A_STUDY = {("study register", "--out"), ("study artefact", "--out")}
-"""Options that name a study instead of a file: an output is compared with the files that the command has read in the study's folder."""
+"""Options that name a study instead of a file: an output is compared with the files read by the command in the study's folder."""
 
 
 def outputs() -> dict[str, set[str]]:

@@ -190,7 +190,7 @@ def needs(place: Path, words: list[str]) -> None:
 @pytest.mark.skipif(STRACE is None, reason="no strace")
 @pytest.mark.parametrize("which", LIST)
 def test_what_a_command_touches(prepared: Path, tmp_path: Path, which: str) -> None:
-    """A command reads only files that it names, starts only programs that it needs and none from the folder, and removes only its own files."""
+    """A command reads only files it names, starts only programs it needs and none from the folder, and removes only its own files."""
     touches = LIST[which]
     words = touches.argv.split()
     needs(prepared, words)

@@ -25,7 +25,7 @@ HARDLY_GROWS = {"kind": HYSTART_PP, "css_growth_divisor": 1000}
 def runs(
     place: Place, start: str | Mapping[str, Any], *, seeds: int = 8, alone: bool = False, **flow: Any
 ) -> pl.DataFrame:
-    """Make the runs judged by the study; `alone`: without background traffic."""
+    """Perform the runs judged by the study; `alone`: without background traffic."""
     scenario = place.scenario(start, exits.ROUND_TRIPS, **flow)
     if alone:
         values = scenario.to_dict()

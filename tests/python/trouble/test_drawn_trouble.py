@@ -53,7 +53,7 @@ def test_hundreds_of_troubles() -> None:
 @pytest.mark.promise("P46")
 @pytest.mark.long
 def test_two_hundred_failing_calls_of_writers() -> None:
-    """Call, number and error are drawn. The command reports the error in a line or continues, and the next command finds everything that it needs."""
+    """Call, number and error are drawn. The command reports the error in a line or continues, and the next command finds everything it needs."""
     told = trouble("--seed", SEED, "--steps", "220", "--only", "failing call")
     assert told["counts"]["failed calls"] >= 150
 

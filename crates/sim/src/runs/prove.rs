@@ -205,5 +205,5 @@ impl<'a> Proof<'a> {
 /// Maximum time between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Answers for a trial run that determines whether a controller can be copied.
+/// Adversary's answers in a trial run that determines whether a controller can be copied.
 const PROBE: u128 = 0b1001_0110_1001 << 2;

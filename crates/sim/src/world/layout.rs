@@ -64,5 +64,5 @@ impl Layout {
     }
 }
 
-/// Number of recent configurations that are compared with a new one. A flow has four or six links of its own.
+/// Number of recent configurations that are compared with a new one. Each flow has four or six private links.
 const RECENT: usize = 8;

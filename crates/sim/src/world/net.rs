@@ -296,7 +296,7 @@ impl Net {
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
-    /// Offer a packet to the link that it has reached.
+    /// Offer a packet to the link it has reached.
     #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
         let packet = &self.pool[id];
@@ -393,7 +393,7 @@ impl Net {
         }
     }
 
-    /// Forward the copies of packets that a link has duplicated.
+    /// Forward the copies of packets duplicated by a link.
     fn pass_copies(&mut self, link: u32) {
         while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
             self.freight.copy(&mut copy);

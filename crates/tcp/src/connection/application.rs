@@ -37,7 +37,7 @@ impl Connection {
     pub fn unwritten(&self) -> u64 {
         self.sender.ask(Sender::unwritten)
     }
-    /// End the write call, abandoning the bytes that the send buffer has not accepted.
+    /// End the write call, abandoning the bytes not yet accepted by the send buffer.
     pub fn stop_waiting(&mut self) {
         self.sender.awake().stop_waiting();
     }

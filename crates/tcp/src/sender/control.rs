@@ -47,7 +47,7 @@ impl Sender {
         }
     }
 
-    /// Pass the samples that the controller uses to the slow-start algorithm.
+    /// Pass the samples used by the controller to the slow-start algorithm.
     #[inline(always)]
     pub(super) fn sample_slow_start(&mut self, arrival: &Arrival) {
         if !self.slow_start.looks_away() {

@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(sample.segments_per_second(), None);
     }
 
-    /// The SYN counts as delivered, so the limit that the first write sets ends with the first ACK (Linux),
+    /// The SYN counts as delivered, so the limit set by the first write ends with the first ACK (Linux),
     /// not the second.
     #[test]
     fn the_first_ack_ends_the_limit_of_the_first_write() {

@@ -1,5 +1,5 @@
 //! Multi-segment packets (TSO): number of segments per device packet, deferral of packets, and PSH. Used
-//! only if a scenario asks for packets; otherwise each segment is sent by itself. (Linux `tcp_write_xmit`,
+//! only if a scenario requests packets; otherwise each segment is sent by itself. (Linux `tcp_write_xmit`,
 //! `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
 
 use ackclock_core::trace::CaState;

@@ -73,7 +73,7 @@ impl Sender {
         let a = self.board.at_or_after(start, self.smss);
         let mut b = self.board.at_or_after(end, self.smss);
         if b > a && self.board.get(b - 1).end > end {
-            b -= 1; // a segment that the block covers only in part is not SACKed
+            b -= 1; // a segment only partly covered by the block is not SACKed
         }
         a..b
     }

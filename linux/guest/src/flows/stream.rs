@@ -74,7 +74,7 @@ impl End {
     }
 
     /// Write `bytes` bytes, or until the flow's stop time, when the observer shuts the connection down and so ends the
-    /// call. Data that the kernel has accepted is still sent.
+    /// call. Data already accepted by the kernel is still sent.
     fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
         while bytes > 0 && self.shared.now() < self.stop {

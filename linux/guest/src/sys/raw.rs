@@ -10,7 +10,7 @@ use super::{check, name_into, text};
 pub enum Arg {
     /// A number, a descriptor, or a null pointer.
     Number(i64),
-    /// Memory that the kernel reads or writes.
+    /// Memory read or written by the kernel.
     Bytes(Vec<u8>),
     /// `struct iovec`: one entry per length, each with a separate buffer.
     Pieces(Vec<usize>),

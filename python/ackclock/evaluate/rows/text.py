@@ -12,7 +12,7 @@ STATEMENTS = {
     "5.3.2": "discuss whether it allows for incremental deployment",
     "8": "security considerations",
 }
-"""RFC section -> topic that the author has to address."""
+"""RFC section -> topic to be addressed by the author."""
 
 ROWS = (
     Row(
