@@ -158,7 +158,7 @@ def number(value: float, unit: str = "") -> str:
         return "no data"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    value = 0.0 if abs(value) < 1e-12 else value  # what rounding leaves of an interval's end at 0
+    value = 0.0 if abs(value) < 1e-12 else value  # rounding error of an interval's end at 0
     digits = 0 if value == int(value) or abs(value) >= 1000 else 2 - math.floor(math.log10(abs(value)))
     text = f"{value:.{min(max(digits, 0), 6)}f}"
     while abs(value) < 100 and abs(float(text)) == 100:
