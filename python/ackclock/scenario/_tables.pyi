@@ -1840,9 +1840,9 @@ class Host(Table):
     busy_wait: bool | None
     """A sender of datagrams never yields its core voluntarily while its flow is open (busy waiting). Default: the preset's value, or false."""
     send_cost: str
-    """CPU time that a process needs for each packet it sends."""
+    """CPU time of a process for each packet it sends."""
     receive_cost: str
-    """CPU time that a process needs for each packet it receives."""
+    """CPU time of a process for each packet it receives."""
     receive_interval: str | None
     """Minimum time between two interrupts of the NIC; packets wait for the next one. Default: every packet causes an interrupt."""
     interrupt_rate: int | None
