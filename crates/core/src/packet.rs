@@ -56,11 +56,14 @@ pub struct SackBlock {
 /// Up to four SACK blocks. The first one contains the latest arrival, or is a DSACK (RFC 2018 §4, RFC 2883).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SackList {
-    blocks: [SackBlock; 4],
+    blocks: [SackBlock; SackList::MOST],
     len: u8,
 }
 
 impl SackList {
+    /// Maximum number of blocks.
+    pub const MOST: usize = 4;
+
     /// The blocks, in header order.
     #[inline]
     pub fn as_slice(&self) -> &[SackBlock] {
@@ -240,6 +243,15 @@ impl Header {
             Header::Datagram(Datagram::Report(_)) => 0,
             Header::Datagram(Datagram::Opaque(opaque)) if opaque.piece > 0 => opaque.len,
             Header::Datagram(Datagram::Opaque(_)) => 0,
+        }
+    }
+
+    /// Offset of the first byte of a segment; 0 for a datagram.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        match self {
+            Header::Tcp(seg) => seg.seq,
+            Header::Datagram(_) => 0,
         }
     }
 

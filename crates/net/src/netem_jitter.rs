@@ -13,6 +13,7 @@ use ackclock_core::schema::{Takes, DURATION};
 use ackclock_core::{choice, table, Span, Stream, Time};
 
 use crate::pool::PacketId;
+use crate::qdisc;
 
 table! {
     /// Jitter of Linux netem (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn
@@ -106,23 +107,25 @@ impl NetemJitter {
         Span(self.deviation.0.saturating_mul(times))
     }
 
-    /// Return the arguments of `tc` after the delay.
-    pub fn words(&self) -> String {
-        let mut words = crate::qdisc::time(self.deviation.0);
+    /// Return the same jitter for the kernel's netem.
+    pub fn netem(&self) -> qdisc::Jitter {
+        let mut words = qdisc::time(self.deviation.0);
         if self.correlation > 0.0 {
-            words += &format!(" {}%", crate::qdisc::general(100.0 * self.correlation, 7));
+            words += &format!(" {}%", qdisc::general(100.0 * self.correlation, 7));
         }
-        match self.distribution {
-            Shape::Uniform => words,
-            Shape::Normal => words + " distribution normal",
-            Shape::Pareto => words + " distribution pareto",
-            Shape::Paretonormal => words + " distribution paretonormal",
-        }
+        words += match self.distribution {
+            Shape::Uniform => "",
+            Shape::Normal => " distribution normal",
+            Shape::Pareto => " distribution pareto",
+            Shape::Paretonormal => " distribution paretonormal",
+        };
+        let (rho, table) = (self.rho(), self.distribution.table());
+        qdisc::Jitter { deviation_ns: self.deviation.0, rho, table, words }
     }
 
     /// Correlation in 2^-32, netem's unit.
     pub fn rho(&self) -> u32 {
-        crate::qdisc::share(self.correlation)
+        qdisc::share(self.correlation)
     }
 }
 

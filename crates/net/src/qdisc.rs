@@ -11,8 +11,6 @@ use std::fmt::Display;
 use ackclock_core::schema::{Refusal, Value};
 use ackclock_core::Span;
 
-use crate::netem_jitter::NetemJitter;
-
 /// Limit, in packets, of a queue that never drops.
 pub const ENOUGH: u32 = 1_000_000;
 
@@ -140,6 +138,19 @@ impl<const N: usize> Number for [u8; N] {
     }
 }
 
+/// netem's jitter.
+#[derive(Clone, Debug)]
+pub struct Jitter {
+    /// Deviation, ns.
+    pub deviation_ns: u64,
+    /// Correlation in 2^-32.
+    pub rho: u32,
+    /// Quantiles of the distribution; `None` = uniform.
+    pub table: Option<&'static [i16]>,
+    /// Arguments of `tc` after the delay.
+    pub words: String,
+}
+
 /// netem: loss, then rate, then delay.
 #[derive(Clone, Debug)]
 pub struct Netem {
@@ -148,7 +159,7 @@ pub struct Netem {
     /// Delay, ns.
     pub delay_ns: u64,
     /// Jitter around the delay.
-    pub jitter: Option<NetemJitter>,
+    pub jitter: Option<Jitter>,
     /// Rate, bytes per second; 0 = infinite.
     pub rate: u64,
     /// Bytes charged on top of the frame.
@@ -188,14 +199,14 @@ impl Netem {
         let delay = match (&self.jitter, self.delay_ns) {
             (None, 0) => String::new(),
             (None, delay) => format!("delay {}", time(delay)),
-            (Some(jitter), delay) => format!("delay {} {}", time(delay), jitter.words()),
+            (Some(jitter), delay) => format!("delay {} {}", time(delay), jitter.words),
         };
         let mut made = made.says(&format!("limit {}", self.limit)).row(10, self.delay_ns, &delay);
         if let Some(jitter) = &self.jitter {
-            let correlations = [jitter.rho(), 0, 0].into_iter().flat_map(u32::to_ne_bytes); // delay, loss, duplicate
-            made = made.row(11, jitter.deviation.0, "");
+            let correlations = [jitter.rho, 0, 0].into_iter().flat_map(u32::to_ne_bytes); // delay, loss, duplicate
+            made = made.row(11, jitter.deviation_ns, "");
             made.attributes.push((1, correlations.collect()));
-            if let Some(table) = jitter.distribution.table() {
+            if let Some(table) = jitter.table {
                 made.attributes.push((2, table.iter().flat_map(|entry| entry.to_ne_bytes()).collect()));
             }
         }

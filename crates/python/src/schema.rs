@@ -117,7 +117,8 @@ pub fn netem<'py>(
     let jitter = match jitter {
         Some(jitter) => Some(
             NetemJitter::read(&crate::scenario::based(&crate::scenario::written(jitter, 0)?))
-                .map_err(crate::scenario::raised)?,
+                .map_err(crate::scenario::raised)?
+                .netem(),
         ),
         None => None,
     };

@@ -11,7 +11,7 @@ use ackclock_core::foreign::{Carried, Maker};
 use ackclock_core::{Datagram, FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
-use ackclock_tcp::{Config, Connection, Due, Record};
+use ackclock_tcp::{Config, Connection, Due, Halves, Record};
 
 use crate::transport::udp::{Sink, Source, SourceParams};
 
@@ -242,7 +242,16 @@ impl Transport {
         [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
     }
 
-    /// Create an end at `host`. If `over` is an end of a closed connection, its memory is reused.
+    /// Take apart this end of a closed connection; `None` if it leaves nothing to reuse.
+    #[inline]
+    pub fn into_halves(self) -> Option<Halves> {
+        match self {
+            Transport::Tcp(tcp) => tcp.into_halves(),
+            Transport::Datagram(_) => None,
+        }
+    }
+
+    /// Create an end at `host`, which reuses the memory of a closed connection's halves.
     #[inline]
     pub fn new(
         config: &TransportConfig,
@@ -250,14 +259,14 @@ impl Transport {
         host: usize,
         initiator: usize,
         seed: u64,
-        over: Option<Transport>,
+        over: Option<Halves>,
     ) -> Transport {
         let end = match (config, host) {
             (TransportConfig::Tcp(config), _) => {
                 let responds = host != initiator;
                 return Transport::Tcp(match over {
-                    Some(Transport::Tcp(tcp)) => tcp.renewed(flow, config, responds),
-                    _ => Connection::sharing(flow, config, responds),
+                    Some(halves) => Connection::renewed(halves, flow, config, responds),
+                    None => Connection::sharing(flow, config, responds),
                 });
             }
             (TransportConfig::Udp(params), SENDER) => {
@@ -383,16 +392,16 @@ impl Transport {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
 
-    /// Record that a packet carrying `payload` bytes entered the host's queue.
-    pub fn queued(&mut self, payload: u32) {
+    /// Record that a packet carrying `payload` bytes from offset `start` entered the host's queue.
+    pub fn queued(&mut self, start: u64, payload: u32) {
         if let Transport::Tcp(tcp) = self {
-            tcp.queued(payload);
+            tcp.queued(start, payload);
         }
     }
 
     /// Record that a packet carrying `payload` bytes left the host's queue. Return whether TCP was waiting for that.
-    pub fn left_queue(&mut self, payload: u32) -> bool {
-        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
+    pub fn left_queue(&mut self, start: u64, payload: u32) -> bool {
+        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(start, payload))
     }
 
     /// Assume that the host's NIC splits multi-segment packets.

@@ -19,6 +19,7 @@ pub mod shortcuts;
 use ackclock_core::{Digest, FlowId, Packet, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::PacketId;
+use ackclock_tcp::Halves;
 
 use crate::capture::{Captured, Noted};
 use crate::transport::{Freight, Transport};
@@ -63,8 +64,8 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of closed connections, kept so that new connections can reuse their memory.
-    over: Vec<Option<End>>,
+    /// Halves of closed connections, kept so that new connections can reuse their memory.
+    over: Vec<Halves>,
     opened: u32,
     captured: Option<Noted>,
     /// Whether packets are captured or measured.

@@ -419,6 +419,12 @@ impl Config {
         self.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
     }
 
+    /// Set the first window of the end that connects to this many segments, without timestamps, of which it does not know
+    /// yet (Linux `tcp_connect_init`).
+    pub fn offer_first_segments(&mut self, segments: u32) {
+        self.initiator_rwnd = segments.saturating_mul(self.payload() + 12 * self.timestamps as u32);
+    }
+
     /// Length of a timer tick; zero: exact timers.
     pub fn tick(&self) -> Span {
         match self.hz {

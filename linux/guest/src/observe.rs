@@ -45,7 +45,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
     let mut wiring = Wiring::new(job)?;
     let shared = Arc::new(Shared::new(job)?);
     let mut relay = match job.network {
-        Network::Relay { ahead } => Some(Relay::new(job, &mut wiring, &shared, ahead)?),
+        Network::Relay { ahead, .. } => Some(Relay::new(job, &mut wiring, &shared, ahead)?),
         Network::Qdisc { .. } => None,
     };
     let links = match (&relay, &job.network) {

@@ -221,7 +221,7 @@ def _run(controller: str, asked: Options) -> int:
         _terminal.show_json(to_json(found, statements=statements))
     else:
         _terminal.show(_table(found))
-        for line in _open(found, asked.out, folder, asked.stacks):
+        for line in _open(found, controller, asked.out, folder, asked.stacks):
             _terminal.say(line)
         _terminal.say(page.conclusion(found))
         _terminal.say(f"digest over all digests: {found.digest}")
@@ -231,7 +231,7 @@ def _run(controller: str, asked: Options) -> int:
     return 1 if worse or (asked.strict and open_) else 0
 
 
-def _open(found: Evaluation, out: Path | None, folder: Path, stacks: Sequence[Path] = ()) -> list[str]:
+def _open(found: Evaluation, controller: str, out: Path | None, folder: Path, stacks: Sequence[Path] = ()) -> list[str]:
     """Return lines on the result of further runs, and on what would settle the rows that still show no difference."""
     from ackclock.evaluate import page
     from ackclock.evaluate.files import settling_commands
@@ -239,7 +239,7 @@ def _open(found: Evaluation, out: Path | None, folder: Path, stacks: Sequence[Pa
     lines = [page.decided(found.decided)] if found.decided is not None else []
     more = [f"--stack {shlex.quote(str(file))}" for file in stacks]
     more += [f"--out {shlex.quote(str(out))}"] if out is not None else []
-    commands = settling_commands(found, more=more, folder=folder)
+    commands = settling_commands(found, more=more, folder=folder, candidate=controller)
     lines += ["What would settle the rows that show no difference:"] if found.open else []
     for command in dict.fromkeys(commands.values()):
         lines += [f"  {one.row}: {one.text}" for one in found.open if commands[one.row] == command]

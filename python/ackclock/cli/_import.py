@@ -102,7 +102,7 @@ def import_(
     else:
         made = _fitted(files, form) if fit else _path(files, upward, every, form)
     if out is None:
-        _terminal.show(made.to_toml().rstrip("\n"))
+        _terminal.say(made.to_toml().rstrip("\n"))  # not wrapped: it is a file
         return
     _files.write(out, made.to_toml(), f"--out {out}")
     _terminal.show(f"written: {out}")

@@ -54,6 +54,9 @@ QUEUES = (1.0, 0.25, 0.0625)
 one that fits best.
 """
 
+SHORTER = (1.0, 0.5, 0.25)
+"""Fractions of the longest wait, if a queue stood and lost packets: the longest wait may come from other traffic."""
+
 FULL = 0.8
 """Fraction of the rate above which a path with a queue counts as full."""
 
@@ -174,7 +177,7 @@ def _fitted(log: Transfer, pings: Sequence[tuple[Recording, float | None]]) -> F
 def _best(log: Transfer, known: Known, chances: Sequence[int], controller: str, told: _Told) -> Known:
     """Return the facts of the best-fitting model among those that differ only where the logs are silent."""
     whole = known.path.identified
-    shares = QUEUES if not whole and known.path.losses_full else QUEUES[:1]
+    shares = (SHORTER if whole else QUEUES) if known.path.losses_full else QUEUES[:1]
     open_ = [(spare, share, by) for spare in ((1.0,) if whole else SPARE) for share in shares for by in chances]
     if len(open_) == 1:
         return _other(known, *open_[0])
@@ -188,6 +191,13 @@ def _best(log: Transfer, known: Known, chances: Sequence[int], controller: str, 
             if len(shares) > 1
             else "the queue: one round trip of the idle path; none stood at the ends of the intervals"
         )
+    elif share < 1:
+        told.guessed.append(
+            f"the queue: {share:g} of the longest wait, which passed; the best fit of {_listed(shares)}"
+        )
+    elif known.path.losses_full:
+        wait = told_seconds(known.path.queue_s)
+        told.bounded.append(f"the queue: at least {wait}, the longest wait at the end of an interval")
     if len(chances) > 1:
         told.guessed.append(
             f"the cause of losses: chance for {by:,}, a full queue for the others, the best fit of {_listed(chances)}"
@@ -288,9 +298,7 @@ def _facts(
     wait = greatest - base
     if not standing:
         wait = base
-    elif full:
-        told.bounded.append(f"the queue: at least {told_seconds(wait)}, the longest wait at the end of an interval")
-    else:
+    elif not full:
         wait *= 2
         told.guessed.append(f"the queue: {told_seconds(wait)}, twice the longest wait; it never overflowed")
     path = Path(

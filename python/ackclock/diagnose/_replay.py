@@ -23,6 +23,7 @@ from ackclock.diagnose._waits import (
     is_paced,
     last_departures,
     with_buffer,
+    with_small,
 )
 
 if TYPE_CHECKING:
@@ -384,8 +385,11 @@ class _Sender:
         )
         nagle = behind_small(self.done, causes, self.mss)
         buffered = nagle <= waited / 2 and is_buffered(self.done, causes)
+        small = holds_small_back(self.done, self.mss)
         if buffered:
             causes = with_buffer(self.done, causes, self.mss)
+        elif small:
+            causes = with_small(self.done, causes, self.mss)
         seconds = dict.fromkeys(CAUSES, 0.0)
         carried = dict.fromkeys(CAUSES, 0)
         for i, cause in enumerate(causes):
@@ -402,7 +406,7 @@ class _Sender:
             paced=paced,
             buffered=buffered,
             nagle=nagle,
-            small=holds_small_back(self.done, self.mss),
+            small=small,
             level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,

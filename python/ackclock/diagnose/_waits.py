@@ -20,6 +20,7 @@ __all__ = [
     "is_paced",
     "last_departures",
     "with_buffer",
+    "with_small",
 ]
 
 BURST_S = 3e-3
@@ -49,6 +50,9 @@ LARGE_S, FASTER, LEAST_LARGE = 1e-3, 1.2, 2
 """Duration of a packet of several segments at the pacing rate, s; ratio of that rate to a flight per round trip; and
 minimum number of its segments (`tcp_tso_autosize`).
 """
+
+REDUCED = 0.5
+"""Minimum number of bytes that a sender may send during a recovery for each byte that arrives."""
 
 ACKS = 3
 """Number of consecutive ACKs that must release no data before the sender is judged to have had nothing to send."""
@@ -174,6 +178,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
     woken = are_woken(instants, flights, mss=mss, paced=paced)
+    sought, stopped = are_sought(instants), are_stopped(instants, mss)
     often = (
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
@@ -210,8 +215,8 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 causes[i], follows = "idle", "application"
         elif then.expired:
             causes[i] = "timeout"
-        elif now.recovering:
-            causes[i] = "recovery"
+        elif now.recovering or sought[i]:
+            causes[i] = "rwnd" if stopped[i] and follows != "application" else "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
@@ -279,6 +284,20 @@ def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[st
     for i, (now, then) in enumerate(pairwise(instants)):
         start = i if now.new else start
         if then.new and then.clocked and most[i] - (now.nxt - now.delivered) >= packets[i]:
+            made[start : i + 1] = ["application" if cause == "cwnd" else cause for cause in made[start : i + 1]]
+    return made
+
+
+def with_small(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
+    """Return the causes for a program whose writes are smaller than a segment. A full segment may leave together with an
+    ACK by coincidence. If cwnd has room for another one behind it, the wait before it was the program's.
+    """
+    made = list(causes)
+    most = most_in_flight(instants)
+    start = 0
+    for i, (now, then) in enumerate(pairwise(instants)):
+        start = i if now.new else start
+        if then.new and then.clocked and most[i] - (then.nxt - then.delivered) >= mss:
             made[start : i + 1] = ["application" if cause == "cwnd" else cause for cause in made[start : i + 1]]
     return made
 
@@ -363,6 +382,35 @@ def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: b
         fills = then.new > 0 and then.clocked and now.room >= then.new
         made.append(fills and count >= ACKS and (drained or deep))
     return made if sum(made) >= LEAST_WAKES else [False] * len(made)
+
+
+def are_stopped(instants: list[Instant], mss: int) -> list[bool]:
+    """Return for each instant whether the receiver's window stops a sender that repairs a loss: the window is full, and
+    the sender has sent less for the data that arrived than it may (RFC 6937).
+    """
+    made: list[bool] = []
+    owed = 0.0
+    for now in instants:
+        owed = max(owed + REDUCED * now.acked - now.new - now.again, 0.0) if now.recovering else 0.0
+        made.append(now.room < mss <= owed)
+    return made
+
+
+def are_sought(instants: list[Instant]) -> list[bool]:
+    """Return for each instant whether the sender waits for the probe that shows a loss at the end of its data, or for
+    the probe's ACK. A probe that itself repairs the loss needs no recovery.
+    """
+    made = [False] * len(instants)
+    since, probed, rtt = 0, False, 0.0
+    for i, (now, then) in enumerate(pairwise(instants)):
+        rtt = now.rtt or rtt
+        begins = then.recovering and not now.recovering and not then.expired
+        if begins and probed and then.t - instants[since].t > rtt:
+            made[since : i + 1] = [True] * (i + 1 - since)
+        if then.new or then.acked:
+            since, probed = i + 1, False
+        probed = probed or (then.probe and not then.new)
+    return made
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:

@@ -170,7 +170,7 @@ def both(
         )
         return first, second
     kernel = linux.run(_behind(None, scenario), seed=seed, network=network, cpu=cpu)
-    device = linux.PACKET_MEMORY[kernel.provenance["network"]]
+    device = kernel.provenance["packet_memory"]
     return run(_behind(device, scenario), seed=seed), kernel
 
 

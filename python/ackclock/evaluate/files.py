@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,14 +67,21 @@ def command(
 
 
 def invocation(
-    plan: Plan, *, rows: Sequence[str] | None = None, scale: str | None = None, more: Sequence[str] = ()
+    plan: Plan,
+    *,
+    rows: Sequence[str] | None = None,
+    scale: str | None = None,
+    more: Sequence[str] = (),
+    candidate: str = "",
 ) -> str:
-    """Return the command of an evaluation, optionally with only some rows, a different scale or further options."""
+    """Return the command of an evaluation, optionally with only some rows, a different scale, further options, or the
+    candidate as it was typed.
+    """
     from ackclock.own import short
 
     scale = scale or plan.scale
     only = plan.only if rows is None else rows
-    parts = ["ackclock evaluate", short(plan.candidate.controller)]
+    parts = ["ackclock evaluate", shlex.quote(candidate) if candidate else short(plan.candidate.controller)]
     parts += [f"--option {k}={v}" for k, v in plan.candidate.options.items()]
     if plan.rival:
         parts.append(f"--rival {short(plan.rival.controller)}")
@@ -99,7 +107,7 @@ def libraries(plan: Plan, *, whole: bool = False) -> list[str]:
 
 
 def settling_commands(
-    evaluation: Evaluation, *, more: Sequence[str] = (), folder: Path | None = None
+    evaluation: Evaluation, *, more: Sequence[str] = (), folder: Path | None = None, candidate: str = ""
 ) -> dict[str, str]:
     """Return, for each row that shows no difference, the command that would settle it; empty if none is known.
 
@@ -111,10 +119,13 @@ def settling_commands(
         Further options, such as the folder.
     folder
         Folder of the evaluation, for commands that run one of its scenarios; None: they are run in it.
+    candidate
+        The candidate as it was typed; empty: its file without the folder.
     """
+    plan, again = evaluation.plan, partial(invocation, evaluation.plan, candidate=candidate)
     ways = {
-        "seeds": lambda rows: invocation(evaluation.plan, rows=rows, more=["--decide", *more]),
-        "scale": lambda rows: invocation(evaluation.plan, rows=rows, scale=LARGER[evaluation.plan.scale], more=more),
+        "seeds": lambda rows: again(rows=rows, more=["--decide", *more]),
+        "scale": lambda rows: again(rows=rows, scale=LARGER[plan.scale], more=more),
     }
     by_id = {r.row.id: r for r in evaluation.rows}
     found = {}

@@ -425,7 +425,6 @@ def _ends(it: Mixture) -> None:
 
 
 def _hosts(it: Mixture) -> None:
-    it.network = "qdisc"
     machines: list[Table] = []
     table = {key["name"]: key for key in schema_table("host")["keys"]}
     for name in ("sender", "receiver"):
@@ -450,7 +449,6 @@ def _hosts(it: Mixture) -> None:
 
 
 def _offload(it: Mixture) -> None:
-    it.network = "qdisc"
     for flow in range(it.flows):
         it.set("offload", ("flows", flow, "stack", "tso"), True)
 

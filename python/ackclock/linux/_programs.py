@@ -67,6 +67,11 @@ class Program:
     start_s: float = 0.0
     counts: bool = False
 
+    @property
+    def option(self) -> str:
+        """Option that names this program on the command line, for messages."""
+        return f"--{self.host}" if self.host in ("server", "client") else f"--host {self.host}"
+
     def words(self, option: str) -> list[str]:
         """Name and arguments.
 

@@ -11,7 +11,7 @@ from ackclock import _engine
 from ackclock.errors import quote
 from ackclock.scenario import Link
 
-__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "links_of", "merge", "qdiscs", "stages_of"]
+__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "lay_lines", "links_of", "merge", "qdiscs", "stages_of"]
 
 FRAME = 14
 """Length of an Ethernet header, bytes, which the kernel's disciplines charge in addition to the IP packet."""
@@ -148,6 +148,22 @@ def _lay_device(
         if rate:
             behind.append({"link": number, "qdisc": _netem(overhead, rate=rate), "loses": False, "queues": False})
     return behind
+
+
+def lay_lines(hosts: Sequence[Mapping[str, Any]], flows: int) -> None:
+    """Give the cards of hosts on the relay their own queue and line."""
+    for i, host in enumerate(hosts):
+        for key, card in zip(("host", "peer_host"), host["cards"], strict=True):
+            device = card["device"]
+            if device is None:
+                continue
+            if len(hosts) > 1 or (flows > 1 and not device["shared"]):
+                raise NotByQdiscError(f"flows.{i}.{key}", "a host with a device of its own, among several hosts")
+            if not host["small_queues"]:
+                raise NotByQdiscError(f"flows.{i}.stack.small_queues", "false, with a device of the host's own")
+            queue = device.get("queue", {"kind": "fifo", "limit": TX_QUEUE})
+            card["device"] = finished({"kind": "alone", "leaf": _engine.qdisc("disciplines", queue, 0)})
+            card["line"] = device.get("line_rate", 0)
 
 
 def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -273,6 +273,7 @@ def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: 
         "command_line": _guest.command_line(kernel),
         "guest": _cache.guest_path().name,
         "network": job["network"]["kind"],
+        "packet_memory": _translate.packet_memory(job["network"]),
         "relay": _engine.version(),
         "seeds": list(seeds),
         "python": platform.python_version(),

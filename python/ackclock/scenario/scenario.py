@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -188,7 +188,9 @@ class Scenario(Table):
 made[Scenario.kinds] = Scenario
 
 
-def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any] | None = None) -> Scenario:
+def load(
+    path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any] | None = None, apart: Sequence[str] = ()
+) -> Scenario:
     """Read a scenario file.
 
     Parameters
@@ -201,6 +203,8 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
     changes
         Dotted path -> value, as for `Scenario.set_all`, applied before the file is checked: the file may lack some of
         these keys. An error in one of them names `--set` instead of the file.
+    apart
+        Keys of the file that are none of the scenario's, because the caller reads them.
 
     Raises
     ------
@@ -244,7 +248,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
         raise ScenarioError(
             found=f"no valid TOML ({error.found})", allowed=allowed, source=source, place=error.place
         ) from None
-    values = with_files_of(values, Path(path).parent)
+    values = with_files_of({key: value for key, value in values.items() if key not in apart}, Path(path).parent)
     for key, value in (changes or {}).items():
         try:
             put(values, key, value)

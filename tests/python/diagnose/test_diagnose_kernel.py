@@ -12,7 +12,15 @@ from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._seen import _quiet, _stalled, without_some
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import _beside
-from ackclock.diagnose._waits import Instant, causes_of, holds_small_back, is_buffered, is_paced, with_buffer
+from ackclock.diagnose._waits import (
+    Instant,
+    causes_of,
+    holds_small_back,
+    is_buffered,
+    is_paced,
+    with_buffer,
+    with_small,
+)
 
 MSS = 1448
 
@@ -183,6 +191,52 @@ def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_t
     assert set(causes(made)[:-3]) == {"rwnd"}
     wide = instants(moves)
     assert "rwnd" not in causes(wide)
+
+
+def test_a_full_segment_of_small_writes_that_meets_an_ack_is_the_programs():
+    """Regression: writes of 337 bytes filled a segment just when an ACK arrived, and 9 to 19 % of the time was attributed to the congestion window
+    although there was room for another segment.
+    """
+    moves = [(0.0, 0, 4 * MSS, False), (0.05, 0, MSS, False), (0.1, 3 * MSS, MSS, False), (0.15, MSS, MSS, False)]
+    made = instants(moves)
+    assert causes(made)[:2] == ["application", "cwnd"]
+    assert with_small(made, causes(made), MSS)[:2] == ["application", "application"]
+    full = instants([(0.0, 0, 4 * MSS, False), (0.05, MSS, MSS, False), (0.1, MSS, MSS, False)])
+    assert with_small(full, causes(full), MSS) == ["cwnd", "cwnd"]
+
+
+def test_a_wait_for_the_probe_that_shows_a_loss_is_its_repair():
+    """Regression: the end of each answer was lost, and 5 % of the time between it and its repair was attributed to the program."""
+    made = instants(
+        [
+            (0.0, 0, 10 * MSS, True),
+            (0.05, 4 * MSS, 0, False),
+            (0.25, 0, 0, False),
+            (0.3, 0, 0, False),
+            (0.35, 6 * MSS, 0, False),
+        ]
+    )
+    made[2].probe, made[2].again = True, MSS
+    made[3].recovering, made[3].acked, made[3].again = True, MSS, MSS
+    assert causes(made) == ["application", "recovery", "recovery", "recovery"]
+    made[3].recovering = False  # the probe itself was the repair
+    assert "recovery" not in causes(made)
+
+
+def test_a_window_that_is_full_in_a_repair_is_the_limit_where_more_might_be_sent():
+    """Regression: 7 % of the time with a slow reader was attributed to the repair, while Linux counts it for the receiver's window."""
+    moves = (
+        [(0.0, 0, 20 * MSS, False)]
+        + [(0.05 + i / 100, 0, 0, False) for i in range(8)]
+        + [(0.2, 20 * MSS, 9 * MSS, False), (0.3, 0, 0, False)]
+    )
+    made = instants(moves, room=0)
+    for now in made[1:9]:
+        now.recovering, now.acked, now.heard = True, MSS, True
+    assert causes(made)[1:9] == ["recovery"] * 1 + ["rwnd"] * 7
+    for now in made:
+        now.room = 10**6
+    assert causes(made)[1:9] == ["recovery"] * 8
 
 
 def nagle(gaps: list[float], small: bool = True) -> list[Instant]:

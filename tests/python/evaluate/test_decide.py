@@ -169,7 +169,7 @@ def printed_commands_run_as_they_stand(found: Evaluation, folder: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setitem(vars(found), "open", (look,))
         patch.chdir(folder.parent)
-        printed = _open(found, Path(folder.name), Path(folder.name))[-1]
+        printed = _open(found, "here/mine.py:Mine", Path(folder.name), Path(folder.name))[-1]
         assert main([*shlex.split(printed)[1:], "--json"]) == 0
         (within,) = settling_commands(found).values()
         assert main([*shlex.split(within)[1:], "--json"]) == 2

@@ -203,3 +203,16 @@ def test_a_kernel_accepts_the_script_and_iperf3_gets_what_the_bottleneck_carries
     assert got == pytest.approx(ours, rel=0.15)
     assert 0.02 <= read(tmp_path / "out" / "flow-0.json").samples["srtt_s"].min() < 0.08
     assert read(tmp_path / "out" / "ss-s0.txt").flows == ("reno",)
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_a_scenario_on_standard_output_is_not_wrapped(width, tmp_path, monkeypatch, capsys):
+    """Regression: `import tc x.sh > x.toml` broke lines within tables, which TOML does not allow."""
+    monkeypatch.setenv("COLUMNS", width)
+    script = tmp_path / "x.sh"
+    assert main(["export", "first", "--as", "tc", "--out", str(script)]) == 0
+    capsys.readouterr()
+    assert main(["import", "tc", str(script)]) == 0
+    file = tmp_path / "x.toml"
+    file.write_text(capsys.readouterr().out)
+    assert ackclock.load(file).network.bottleneck.rate == "10 Mbit/s"

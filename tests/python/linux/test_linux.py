@@ -323,6 +323,16 @@ def test_packets_take_the_memory_that_their_device_takes() -> None:
             _translate.job(json.loads(told.to_engine_json()), 1, network, KERNEL)
 
 
+def test_packets_of_several_segments_are_handed_on_over_the_relay_too() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("flows.0.stack.tso", True)
+    plan = _translate.job(json.loads(scenario.to_engine_json()), 1, "relay", KERNEL)["network"]
+    assert plan["whole"] is True
+    assert _translate.packet_memory(plan) == "handed-on"
+    told = scenario.set("flows.0.stack.packet_memory", "copied")
+    with pytest.raises(ScenarioError, match=r'packet_memory: found "copied"'):
+        _translate.job(json.loads(told.to_engine_json()), 1, "relay", KERNEL)
+
+
 def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
     text = json.loads(scenario.to_engine_json())

@@ -8,6 +8,7 @@ import pytest
 
 import ackclock
 from ackclock import linux
+from ackclock.diff import compare
 from ackclock.errors import ScenarioError
 
 HANDED_ON = {"packet_memory": "handed-on"}
@@ -137,7 +138,6 @@ def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: st
         ({"hosts.0.tick": "1 ms"}, "qdisc", "hosts.0.tick"),
         ({"hosts.0.preset": "light"}, "qdisc", "hosts.0.preset"),
         ({"hosts.0.receive_interval": "50 us"}, "qdisc", "hosts.0.receive_interval"),
-        ({}, "relay", "flows.0.peer_host"),
         ({"network.bottleneck.merging": {}}, "relay", "network.bottleneck.merging"),
         (
             {"network.bottleneck.merging": {"receive_interval": "50 us"}},
@@ -151,6 +151,20 @@ def test_what_the_kernels_devices_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(ScenarioError, match=key):
         linux.run(cell(GRO, {}, changes), network=network)
+
+
+@pytest.mark.parametrize(("card", "whole"), [({}, True), (CUTS, False), ({**GRO, **CUTS}, False), (GRO, True)])
+def test_the_relay_carries_and_merges_packets_of_several_segments(
+    kernel: linux.Kernel, card: dict[str, Any], whole: bool
+) -> None:
+    told = compare(cell(card, {"tso": True}, {"duration": "3 s"}), network="relay")
+    (flow,) = told.flows
+    ours, theirs = flow.goodput_bps
+    assert ours == pytest.approx(theirs, rel=0.005)
+    assert flow.retransmissions[0] == pytest.approx(flow.retransmissions[1], rel=0.05)
+    assert flow.events > 900, "identical far beyond slow start"
+    sent = told.kernel.acks.filter(told.kernel.acks["event"] == "send")["len"]
+    assert (sent > 1448).any() == whole
 
 
 def test_both_ends_cut_packets_up_or_none(kernel: linux.Kernel) -> None:

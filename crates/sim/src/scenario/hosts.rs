@@ -110,6 +110,9 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     if today && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
         config.offer_first_buffer();
     }
+    if let (true, Some(segments)) = (today, stack.initial_receive_window) {
+        config.offer_first_segments(segments);
+    }
     let streams = matches!(
         group.workload,
         WorkloadConfig::Bulk(_)
@@ -239,5 +242,7 @@ mod tests {
         assert_eq!((first(""), first(r#""timestamps": false"#)), (65_160, 64_240));
         assert_eq!((first(r#""smss": 1000"#), first(r#""smss": 1024"#)), (65_000, 65_535));
         assert_eq!(first(r#""initial_receive_window": 10"#), 14_480);
+        let told = settings(r#""kind": "bulk""#, r#""initial_receive_window": 10"#);
+        assert_eq!(told.initiator_rwnd, 14_600, "before it knows of timestamps");
     }
 }

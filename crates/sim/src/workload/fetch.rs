@@ -57,7 +57,8 @@ impl Params for FetchParams {
     fn rows(&self, _duration: Span) -> f64 {
         self.count as f64 * size_of::<FetchRow>() as f64
     }
-    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+    fn lay(&self, _: &Place, _: &TransportConfig, site: &mut Site) -> Result<Make, Error> {
+        site.layout.losses_restart |= self.common_random_numbers;
         let params = self.clone();
         Ok(Box::new(move |_, _| Driver::Fetch(Box::new(Fetch::new(params.clone(), None)))))
     }

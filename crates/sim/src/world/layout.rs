@@ -15,6 +15,8 @@ pub struct Layout {
     names: Names,
     /// Link numbers of each flow's forward and return path.
     pub routes: Vec<[Vec<u32>; 2]>,
+    /// Whether loss models restart during the run.
+    pub losses_restart: bool,
 }
 
 impl Layout {

@@ -168,6 +168,7 @@ impl Sender {
 
     /// Step 4, the multiplier: one more quarter of the minimum RTT for each round trip with a DSACK, and back
     /// to one quarter after 16 recoveries without a DSACK (Linux `tcp_rack_update_reo_wnd`).
+    #[inline]
     pub(super) fn update_reo_wnd(&mut self, w: &AckWork) {
         if let Some(prior_delivered) = w.prior_delivered {
             self.rack.update_multiplier(prior_delivered, self.delivered);
