@@ -1,8 +1,8 @@
-"""Populations of paths, with a source: quantiles of rate, round-trip time, loss and queue, and how the four go together.
+"""Path populations with a source: quantiles of rate, round-trip time, loss and queue, and the correlations between the four.
 
-A file says where its numbers come from, and paths are drawn from it by a seed. Each group of paths has the quantiles of each
-quantity, and rank correlations between them (Spearman's). A draw takes a group by its weight, four normal numbers that are
-correlated so (a Gaussian copula), and reads each quantity off its quantiles; beyond the first and the last one it stays there.
+A file names the source of its numbers, and paths are drawn from it with a seed. Each group of paths has the quantiles of each
+quantity, and rank correlations between them (Spearman's). A draw picks a group by weight and four normal numbers with these
+correlations (a Gaussian copula), and reads each quantity off its quantiles; beyond the first and the last quantile it is constant.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOUNDS = {"rate": (1e3, 1e12), "rtt": (1e-6, 60.0), "loss": (0.0, 0.9), "queue":
 """Bounds of each quantity: bit/s, s, fraction, s."""
 
 SOURCE = ("what", "url", "date", "licence")
-"""Keys of `[source]`, all of them needed."""
+"""Keys of `[source]`, all required."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
@@ -75,7 +75,7 @@ class DrawnPath:
         return max(LEAST_QUEUE, round(self.queue_s * self.rate_bps / PACKET_BITS))
 
     def bottleneck(self) -> dict[str, Any]:
-        """Return the keys of a bottleneck with this path's values; each way has half of the round-trip time."""
+        """Return the keys of a bottleneck with this path's values; each direction has half the round-trip time."""
         link: dict[str, Any] = {
             "rate": f"{self.rate_bps} bit/s",
             "delay": f"{round(self.rtt_s * 5e8)} ns",
@@ -84,7 +84,7 @@ class DrawnPath:
         return {**link, "loss": {"kind": "bernoulli", "p": self.loss}} if self.loss else link
 
     def client(self) -> dict[str, Any]:
-        """Return the keys of the workload `population` that give a single client this path."""
+        """Return the keys of workload `population` for a single client on this path."""
         drawn = {
             "rate": f"{self.rate_bps} bit/s",
             "rtt": f"{round(self.rtt_s * 1e9)} ns",
@@ -94,7 +94,7 @@ class DrawnPath:
         return {**single, "queue": f"{self.queue_packets} packets"}
 
     def on(self, scenario: Scenario) -> Scenario:
-        """Return a scenario with this path as its bottleneck. A queue of another kind than drop-tail stays.
+        """Return a scenario with this path as its bottleneck. A queue other than drop-tail is kept.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class DrawnPath:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Paths that are drawn from the same quantiles.
+    """Paths drawn from the same quantiles.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Group:
     guessed: tuple[str, ...]
 
     def at(self, quantity: str, share: float) -> float:
-        """Return the quantile at a fraction, interpolated; rates and times between two quantiles logarithmically."""
+        """Return the quantile at a fraction, interpolated; rates and times are interpolated logarithmically."""
         shares, values = self.shares, self.quantiles[quantity]
         after = bisect.bisect_right(shares, share)
         if after == 0 or after == len(shares):
@@ -154,7 +154,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """Paths of a named source.
+    """Paths from a named source.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class Population:
         return f"{self.name}: {self.source['what']}, {self.source['date']}, {self.source['licence']}, {self.source['url']}{more}"
 
     def draw(self, count: int, *, seed: int = 1) -> list[DrawnPath]:
-        """Draw paths. More paths of the same seed begin with the same ones.
+        """Draw paths. A larger draw with the same seed begins with the same paths.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ def _path(group: Group, numbers: Sequence[float]) -> DrawnPath:
 
 
 def _matrix(group: Group) -> list[list[float]]:
-    """Return the correlations of the normal numbers: 2 sin(pi r / 6) of Spearman's r."""
+    """Return the correlations of the normal numbers: 2 sin(pi r / 6) for Spearman's r."""
 
     def between(one: str, other: str) -> float:
         rank = group.ranks.get((one, other), group.ranks.get((other, one), 0.0))
@@ -257,7 +257,7 @@ def _mix(group: Group) -> Any:
 
 
 def names() -> list[str]:
-    """Return the names of the populations that come with the package."""
+    """Return the names of the populations shipped with the package."""
     return sorted(file.stem for file in SHIPPED.glob("*.toml"))
 
 

@@ -342,7 +342,7 @@ def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
 
 
 def joint(run: ackclock.Run, group: int | None = None, *, since_s: float = 0.0) -> tuple[float, float]:
-    """Bits of a group's flows (`None`: of all), each until its stop, and seconds from their first start to their last stop."""
+    """Bits sent by a group's flows (`None`: all flows), each until its stop, and seconds from their first start to their last stop."""
     own = {row["number"]: row for row in run.rows("performance") if row["of"] == "flow"}
     mine = [row for row in run.rows("flows") if group in (None, row["group"])]
     ran = [row for row in mine if row["stop_s"] > max(since_s, row["start_s"])]

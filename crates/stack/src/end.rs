@@ -261,7 +261,7 @@ impl End {
         })
     }
 
-    /// Keep a row with the losses that no earlier row has: a timer may declare some between two ACKs.
+    /// Keep a row with the losses not in any earlier row: a timer may declare some between two ACKs.
     fn keep(&mut self, row: Option<Row>) {
         if let (Some(rows), Some(row)) = (&mut self.trace, row) {
             let told = known(self.told.lost);

@@ -17,7 +17,7 @@ __all__ = ["Branch", "root"]
 
 
 ONE_SENTENCE = 400
-"""Length to which a command's first sentence is not cut, characters."""
+"""Maximum length of a command's first sentence before it is truncated, characters."""
 
 
 class Branch(Mapping[str, Any]):

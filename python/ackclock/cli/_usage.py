@@ -70,11 +70,11 @@ MEANT = {
 """Option of another tool -> its equivalent here."""
 
 COMMANDS = {"path": "import path [--fit]", "fit": "import path --fit"}
-"""Words that people try as commands -> the command."""
+"""Words mistaken for commands -> the actual command."""
 
 
 def _is_shipped(name: str) -> bool:
-    """Return whether a scenario of this name comes with the package."""
+    """Return whether a scenario with this name is shipped with the package."""
     from ackclock.scenario._shipped import shipped
 
     return name in dict(shipped())

@@ -1,7 +1,7 @@
-"""Falls of the flight without a loss: what identifies a controller that draws random numbers.
+"""Drops in flight size without a loss, which identify a controller that draws random numbers.
 
-No run of such a controller meets a capture's flight for long, because each draws its own numbers. How deep its flight
-falls, how often, and how it grows in between does not depend on them.
+No run of such a controller matches a capture's flight for long, because each draws its own numbers. The depth and frequency
+of the drops, and the growth between them, do not depend on these numbers.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["Falls", "alike", "falls"]
 
 LEAST = 4
-"""Minimum number of falls in a capture; fewer may be those of any controller."""
+"""Minimum number of drops in a capture; any controller may produce fewer."""
 
 SMALL, SMALL_SHARE = 0.5, 0.03
-"""Difference between the maxima of two round trips that is no fall: in segments, and as a fraction."""
+"""Largest decrease between the maxima of two round trips that does not count as a drop: in segments, and as a fraction."""
 
 EARLIER = 2
-"""Number of round trips before a fall within which a loss may have caused it."""
+"""Number of round trips before a drop within which a loss may have caused it."""
 
 INSIDE, MIDDLE = 0.75, 0.5
-"""Fraction of a capture's falls whose depth must lie within the depths of the runs; and the quantile compared."""
+"""Fraction of a capture's drops that must lie within the runs' range of depths; and the quantile compared."""
 
 DEPTH_OFF, GROWTH_OFF, OFTENER = 0.03, 0.25, 3.0
-"""Maximum difference of the median depths; of the mean growth, in segments a round trip; and maximum ratio of the
-numbers of falls a round trip.
+"""Maximum difference of the median depths; of the mean growth, in segments per round trip; and maximum ratio of the
+numbers of drops per round trip.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Falls:
-    """Falls of a flight without a loss, and its growth otherwise.
+    """Drops of a flight without a loss, and its growth otherwise.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Falls:
 
 
 def falls(ends: Floats, flights: Floats, lost: Sequence[int], *, mss: int) -> Falls:
-    """Return the falls without a loss of a sender's flight.
+    """Return the drops of a sender's flight that no loss explains.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _round_trips(ends: Floats, flights: Floats, mss: int) -> tuple[list[float], 
 
 
 def alike(own: Falls, runs: Sequence[Falls]) -> bool:
-    """Return whether a capture's falls are those of a candidate's runs.
+    """Return whether a capture's drops match those of a candidate's runs.
 
     Parameters
     ----------

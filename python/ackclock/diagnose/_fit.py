@@ -184,7 +184,7 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """Facts about a transfer from which a model is built, whether a capture or logs have told them.
+    """Facts about a transfer from which a model is built, known from a capture or from logs.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ Measures = dict[tuple[str, str], float]
 
 
 def compared(scenario: Scenario, own: Measures, runs: Sequence[Measures], *, bound: bool, mirror: bool = False) -> Fit:
-    """Compare a model with what was measured.
+    """Compare a model with the measurements.
 
     Parameters
     ----------

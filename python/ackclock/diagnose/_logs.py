@@ -1,4 +1,4 @@
-"""Fit of a path to logs of `iperf3 -J` and `ping`: the model of a diagnosis, fed with what these logs tell.
+"""Fit of a path to logs of `iperf3 -J` and `ping`: the model of a diagnosis, built from these logs.
 
 The transfer gives rate, queue and losses, the ping the round trip of the idle path. Each fact is *known* (measured),
 *bounded* (the logs give one side of it) or *guessed* (they say nothing). iperf3 prints TCP_INFO at the end of each
@@ -44,13 +44,13 @@ another window to be the limit, and shortest interval that is used, s.
 """
 
 MOST_CARRIED = 5 * 10**8
-"""Bytes of a transfer that the model carries at most: it runs once for each open choice."""
+"""Maximum number of bytes in the model's transfer: it runs once for each open choice."""
 
 SPARE = (1.0, 1.25, 2.0)
-"""Ratios of the model's rate to the greatest rate seen, if no queue stood; the one that fits best is used."""
+"""Ratios of the model's rate to the highest rate observed, if no queue built up; the best fit is used."""
 
 QUEUES = (1.0, 0.25, 0.0625)
-"""Lengths of the model's queue in round trips of the idle path, if none was seen: the first, or, if it has lost packets, the
+"""Queue lengths of the model in idle round-trip times, if no queue was observed: the first, or, if it has lost packets, the
 one that fits best.
 """
 
@@ -61,7 +61,7 @@ FULL = 0.8
 """Fraction of the rate above which a path with a queue counts as full."""
 
 FEW, AGAIN = 3, 0.1
-"""Seeds of a model with losses by chance while models are compared, and weight of its segments sent again."""
+"""Seeds of a model with random losses while models are compared, and weight of its retransmitted segments."""
 
 MOST_TIMES = 3
 """Multiple of the median losses of an interval beyond which more are a burst."""
@@ -71,7 +71,7 @@ NAME, FORMS = "path of logs", ("iperf3", "ping")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedPath:
-    """A scenario made of logs, how well it fits, and where its values come from.
+    """A scenario built from logs, its goodness of fit, and the origin of its values.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def _fitted(log: Transfer, pings: Sequence[tuple[Recording, float | None]]) -> F
 
 
 def _best(log: Transfer, known: Known, chances: Sequence[int], controller: str, told: _Told) -> Known:
-    """Return the facts whose model fits best, of those that differ in what the logs leave open."""
+    """Return the facts of the best-fitting model among those that differ only where the logs are silent."""
     whole = known.path.identified
     shares = (SHORTER if whole else QUEUES) if known.path.losses_full else QUEUES[:1]
     open_ = [(spare, share, by) for spare in ((1.0,) if whole else SPARE) for share in shares for by in chances]
@@ -206,7 +206,7 @@ def _best(log: Transfer, known: Known, chances: Sequence[int], controller: str, 
 
 
 def _controller(log: Transfer, known: Known, told: _Told) -> str:
-    """Return the sender's congestion control, or cubic if it is not told, or not here."""
+    """Return the sender's congestion control, or cubic if it is unknown or not available."""
     name = log.control or "cubic"
     try:
         built(known, name=NAME, controller=name)
@@ -227,7 +227,7 @@ def _listed(values: Sequence[float]) -> str:
 
 
 def _other(known: Known, spare: float, share: float, chance: int) -> Known:
-    """Return the same with a multiple of the rate, a fraction of the queue, and this many losses by chance."""
+    """Return the same with a multiple of the rate, a fraction of the queue, and this many random losses."""
     path = known.path
     assert path.rate_bps is not None
     assert path.wire_bps is not None
@@ -247,7 +247,7 @@ def _other(known: Known, spare: float, share: float, chance: int) -> Known:
 
 
 def _run(log: Transfer, known: Known, controller: str, seeds: int) -> Fit:
-    """Run the model, sampled as iperf3 samples, and compare it with the log."""
+    """Run the model, sampled at iperf3's intervals, and compare it with the log."""
     scenario = with_window(built(known, name=NAME, controller=controller), known.window)
     every = sorted(one.seconds for one in log.intervals)[len(log.intervals) // 2]
     own = _measures(log, known)
@@ -256,7 +256,7 @@ def _run(log: Transfer, known: Known, controller: str, seeds: int) -> Fit:
 
 
 def _distance(made: Fit) -> float:
-    """Return how far a model is off: in the time of the transfer, in the mean RTT, and a little in segments sent again."""
+    """Return a model's error: in transfer time, in mean RTT and, with a small weight, in retransmitted segments."""
     off = {one.name: abs(one.error or 0.0) for one in made.quantities}
     return made.error + off.get("mean RTT", 0.0) + AGAIN * min(off.get("segments sent again", 0.0), 1.0)
 
@@ -264,7 +264,7 @@ def _distance(made: Fit) -> float:
 def _facts(
     log: Transfer, pings: Sequence[tuple[Recording, float | None]], told: _Told
 ) -> tuple[Known, tuple[int, ...]]:
-    """Return the facts that the logs tell, and say of each how it is known; and how many losses may have come by chance."""
+    """Return the facts in the logs, each with its origin; and the number of losses that may have been random."""
     rtts = [rtt for one in log.intervals for rtt in one.rtts]
     pinged = [2 * delay for made, _ in pings for _, delay in made.both.delays]
     idle = min(pinged, default=None)
@@ -332,7 +332,7 @@ def _stands(one: Interval, base: float) -> bool:
 
 
 def _rate(log: Transfer, base: float, told: _Told) -> tuple[float, bool]:
-    """Return the rate of payload, and whether a queue stood in front of it for long enough to know it."""
+    """Return the payload rate, and whether a queue lasted long enough for the rate to be known."""
     later = log.intervals[1:] or log.intervals  # the first contains the send buffer
     mean = 8 * log.bytes / log.seconds
     standing = [one for one in later if _stands(one, base)]
@@ -350,7 +350,7 @@ def _rate(log: Transfer, base: float, told: _Told) -> tuple[float, bool]:
 
 
 def _chances(log: Transfer, rate: float, standing: bool, segments: int, told: _Told) -> tuple[int, ...]:
-    """Return how many losses may have come by chance and not at a full queue; one number if that is clear.
+    """Return how many losses may have been random rather than drops at a full queue; a single number if that is clear.
 
     A round trip at the end of an interval does not show a queue that was full before. A path that was full for most of the
     time has lost at its queue, and so has a single interval, in which slow start ended. Otherwise either all losses, or one

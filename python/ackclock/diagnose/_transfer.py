@@ -1,4 +1,4 @@
-"""A transfer as `iperf3 -J` of a sender logs it: the intervals, and the totals of the end."""
+"""A transfer logged by a sender's `iperf3 -J`: the intervals, and the final totals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MSS = 1448
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
-    """An interval of all streams: bytes, round trips (none where the sender was elsewhere), windows, segments sent again."""
+    """An interval of all streams: bytes, round trips (none where the sender was elsewhere), windows, retransmitted segments."""
 
     seconds: float
     bytes: int

@@ -88,7 +88,7 @@ LARGE = 0.1
 """Minimum fraction of multi-segment packets for the capture to show packets before the NIC splits them."""
 
 DRAWS, DRAWN = ("cdg",), 3
-"""Candidates that draw random numbers at each step, and number of runs of each that are compared by their falls."""
+"""Candidates that draw random numbers at each step, and number of runs of each that are compared by their drops."""
 
 DECIDED = 20.0
 """Minimum likelihood ratio for the better candidate to be named."""
@@ -270,7 +270,7 @@ def identify(
 
 
 def _by_falls(told: Identity, found: Diagnosis, of: Mapping[str, Scenario], whole: int) -> Identity:
-    """Name a candidate that draws random numbers, if its runs fall without a loss as the capture does."""
+    """Name a candidate that draws random numbers, if its runs show the same drops without a loss as the capture."""
     shown = found.sent
     assert shown is not None
     lost = [at for at, _ in shown.lost_at]

@@ -1,4 +1,4 @@
-"""Reads what `ping` prints: iputils with and without `-D`, macOS and BSD, busybox, and Windows in any language.
+"""Reads the output of `ping`: iputils with and without `-D`, macOS and BSD, busybox, and Windows in any language.
 
 Windows numbers no probe: each line between its heading and the next empty line is one, and one without a time has no
 answer. The others number the answers, so a gap is a loss. Losses after the last answer are known from the lines that
@@ -23,18 +23,18 @@ NUMBERED = re.compile(
 UNANSWERED = re.compile(r"(?:icmp_seq[= ]|timeout for icmp_seq )(?P<seq>[0-9]+)")
 SENT = re.compile(r"^(?P<count>[0-9]+) packets transmitted")
 NO_PROBE = re.compile(r"^(?:Control-C|\^C)| = [0-9]")
-"""Lines of Windows among its probes that are none: a break, and a summary that follows without an empty line."""
+"""Lines among the probes of Windows that are not probes: a break, and a summary that follows without an empty line."""
 
 WINDOWS = re.compile(r"[=<](?P<ms>[0-9]+) ?ms +TTL=")
 
 
 def is_ping(head: str) -> bool:
-    """Return whether a text begins as ping's output does."""
+    """Return whether a text begins like ping's output."""
     return head.startswith("PING ") or bool(re.search(r"\bicmp_seq=|\bseq=[0-9]+ ttl=", head) or WINDOWS.search(head))
 
 
 def read(text: str, most: int) -> tuple[list[tuple[float, float]], list[tuple[float, bool]]]:
-    """Return the answers (time since the first probe and RTT, s) and the probes (time, whether it was lost).
+    """Return the replies (time since the first probe and RTT, s) and the probes (time, whether it was lost).
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def read(text: str, most: int) -> tuple[list[tuple[float, float]], list[tuple[fl
 
 
 def start_s(text: str) -> float | None:
-    """Return the time of the first answer since 1970, s, if the lines have times (`ping -D`)."""
+    """Return the time of the first reply since 1970, s, if the lines have times (`ping -D`)."""
     match = next((found for line in text.splitlines() if (found := NUMBERED.match(line))), None)
     return None if match is None or match["at"] is None else float(match["at"])
 
 
 def _numbered(text: str) -> tuple[dict[int, tuple[float | None, float]], set[int], int]:
-    """Return answers by number, numbers of probes without one, and how many were sent (0: unknown)."""
+    """Return replies by number, numbers of unanswered probes, and the number sent (0: unknown)."""
     found: dict[int, tuple[float | None, float]] = {}
     unanswered: set[int] = set()
     turn, before, sent = 0, 0, 0
@@ -111,7 +111,7 @@ def _windows(text: str) -> tuple[list[tuple[float, float]], list[tuple[float, bo
 
 
 def _lines(text: str) -> Iterator[float | None]:
-    """Yield the time of each of Windows' probes, ms; None: no answer. `<1ms` is half of that."""
+    """Yield the RTT of each Windows probe, ms; None: no reply. `<1ms` counts as half of that."""
     inside = False
     for line in text.splitlines():
         match = WINDOWS.search(line)

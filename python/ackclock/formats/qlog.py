@@ -163,7 +163,7 @@ def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[s
             yield from metrics.changed(row["t_s"], _sampled(row, size))
         return
     for row in run.acks.filter(pl.col("flow") == flow["flow"]).iter_rows(named=True):
-        for _ in range(row["newly_lost"]):  # in the row of a packet: losses that a timer declared before it
+        for _ in range(row["newly_lost"]):  # in the row of a packet: losses declared by a timer before it
             yield _event(row["t_s"], "recovery:packet_lost", {})
         if row["event"] == "send":
             data = {"header": _header(row["seq"] - 1), "raw": {"length": row["len"]}}

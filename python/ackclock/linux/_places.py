@@ -1,4 +1,4 @@
-"""Hosts of a live run: where they stand, the paths between them, and their folders."""
+"""Hosts of a live run: their positions, the paths between them, and their folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ackclock.errors import InputError, quote
 __all__ = ["HOSTS", "Hosts", "check_folder", "check_name", "contents", "hosts_of", "keep"]
 
 HOSTS = ("server", "client")
-"""Names of the two hosts that are always there; the forward direction leads from the first to the second."""
+"""Names of the two hosts that are always present; the forward direction leads from the first to the second."""
 
 MOST_HOSTS = 16
 """Maximum number of hosts: each has a ring of 16 MiB for its capture, in a guest with 1 GiB."""
@@ -24,7 +24,7 @@ MOST_PAIRS = 250
 """Maximum number of pairs of hosts, those of the scenario's flows included: addresses and devices of the relay."""
 
 TAKEN = ("base", "localhost")
-"""Names that the guest needs itself."""
+"""Names reserved for the guest."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +69,7 @@ def check_name(name: str, where: str) -> None:
 
 
 def side_of(name: str) -> int:
-    """Return 0 if a host with this name stands where paths begin, 1 if it stands where they end."""
+    """Return 0 if a host with this name is at the start of paths, 1 if it is at their end."""
     return 0 if name.startswith("server") else 1
 
 
@@ -122,7 +122,7 @@ def hosts_of(
 
 
 def contents(left: Path, names: Sequence[str]) -> list[bytes]:
-    """Return the names and contents of all files that the programs wrote, in order."""
+    """Return the names and contents of all files written by the programs, in order."""
     files = sorted(place for host in names for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]

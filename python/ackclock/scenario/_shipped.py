@@ -40,7 +40,7 @@ def find(path: str | Path, allowed: str) -> Path:
         return Path(path)
     names = [name for name, _ in shipped()]
     known = one_of(name, names)
-    if "nearest" not in known:  # a list of all would hide the answer
+    if "nearest" not in known:  # a complete list would bury the relevant name
         known = f"one of {len(names)} names (`ackclock list scenarios`)"
     raise ScenarioError(source=name, found="no such file", allowed=f"{known}, or {allowed}")
 

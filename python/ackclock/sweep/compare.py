@@ -141,7 +141,7 @@ class Compared:
 
         first, second = self.names
         table = Table(title=f"{first} and {second}, {self.seeds} seeds", title_justify="left", caption_justify="left")
-        table.add_column("metric", overflow="fold")  # names that are cut are alike
+        table.add_column("metric", overflow="fold")  # truncated names look the same
         for head in (first, second, "difference", "95 % interval"):
             table.add_column(head, justify="right", overflow="fold")
         table.add_column("outcome", overflow="fold")
@@ -284,7 +284,7 @@ def _compared(
 
 
 def _by_arm(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Join the cells of each arm, of which there are several if each pair has a path of its own."""
+    """Join the cells of each arm, of which there are several if each pair has its own path."""
     import polars as pl
 
     half = len(frames) // 2

@@ -298,7 +298,7 @@ NAMES = {
 
 
 def figure(tables: Tables) -> Figure:
-    """Fraction of paths on which each sentence holds, and the deciding properties."""
+    """Fraction of paths on which each statement holds, and the deciding properties."""
     rows = []
     for key in SENTENCES:
         way = table(tables, key)["way"].to_numpy()

@@ -167,7 +167,7 @@ def test_a_buffer_that_is_refilled_before_a_third_of_the_flight_has_left_is_told
 
 
 def test_a_buffered_program_is_not_blamed_where_a_sender_waits_for_room_for_its_usual_packet():
-    """Regression: a tenth of the time was attributed to a small send buffer while the window was full but for a segment."""
+    """Regression: a tenth of the time was attributed to a small send buffer while the window was full except for one segment."""
     moves = [(0.0, 0, 40 * MSS, False)]
     moves += [(0.05 + i / 1000, MSS, 0 if i % 2 else 2 * MSS, False) for i in range(1, 41)]
     made = instants(moves)

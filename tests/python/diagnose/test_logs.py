@@ -1,4 +1,4 @@
-"""Tests for the fit of a path to logs of iperf3 and ping: paths that are known, because we made the logs, and logs that are not fit."""
+"""Tests for fitting a path to iperf3 and ping logs: generated logs with a known path, and unsuitable logs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def told(
     *, rate: str = "20 Mbit/s", delay: str = "25 ms", limit: str = "100 packets", loss: float = 0.0,
     controller: str = "cubic", count: int = 1, seconds: int = 15, stack: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what iperf3 would print of a transfer over this path."""
+    """Return iperf3's output for a transfer over this path."""
     link: dict[str, Any] = {"rate": rate, "delay": delay, "queue": {"kind": "drop-tail", "limit": limit}}
     if loss:
         link["loss"] = {"kind": "bernoulli", "p": loss}
@@ -62,7 +62,7 @@ def test_a_full_path_is_found_again(name: str, tmp_path: Path) -> None:
     true = int(PATHS[name]["limit"].split()[0])
     assert (
         0.6 * true < int(link["queue"]["limit"].split()[0]) < 1.15 * true
-    )  # a bound: seen at the ends of intervals only
+    )  # a bound: observed only at the ends of intervals
     assert made.fit.holds
     assert not made.fit.bound
     assert any("Mbit/s of payload, over" in line for line in made.known)

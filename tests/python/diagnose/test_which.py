@@ -63,7 +63,7 @@ def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controll
 
 
 def test_a_controller_that_draws_random_numbers_is_named_by_its_falls(tmp_path):
-    """Regression: each run of CDG draws its own backoffs, no two have one curve, and it was never named."""
+    """Regression: each run of CDG draws its own backoffs, no two have the same curve, and CDG was never named."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all({"flows.0.congestion_control": "cdg", "duration": "16 s"})
     path = tmp_path / "cdg.pcapng"
     ackclock.run(scenario, seed=77, pcap=path, pcap_at="sender", snaplen=96)

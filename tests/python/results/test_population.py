@@ -1,4 +1,4 @@
-"""Tests for populations of paths: what is drawn has the quantiles and the correlations of the file, and what is no population is refused in a line."""
+"""Tests for path populations: draws have the file's quantiles and correlations, and invalid files are refused with a one-line message."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def made(tmp_path: Path) -> Population:
 
 
 def ranked(values: list[float]) -> list[float]:
-    """Return ranks; those of equal values are their mean."""
+    """Return ranks; equal values get their mean rank."""
     order = sorted(values)
     return [(bisect.bisect_left(order, value) + bisect.bisect_right(order, value) - 1) / 2 for value in values]
 

@@ -108,7 +108,7 @@ def test_a_trace_has_a_row_for_each_ack_and_each_datagram_and_changes_nothing():
 
 
 def test_a_trace_has_the_losses_that_the_timer_declares(tmp_path):
-    """Regression: losses that were declared between two ACKs were in the table of flows only."""
+    """Regression: losses declared between two ACKs appeared only in the flow table."""
     network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "bernoulli", "p": "3 %"}}}
     network["reverse"] = {"bottleneck": network["bottleneck"]}
     flow = {"congestion_control": "quinn:cubic", "workload": {"kind": "transfer", "bytes": "2 MB"}}

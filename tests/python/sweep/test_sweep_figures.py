@@ -293,7 +293,7 @@ def test_figures_say_over_which_time_flows_that_come_and_go_are_counted():
 
 
 def test_goodput_of_runs_that_come_and_go_is_at_most_what_the_link_carries(tmp_path):
-    """Three flows, of which two end early. All flows, the run after the warm-up, and a group are read back from the sweep."""
+    """Three flows, two of which end early. All flows, the run after the warm-up, and a group are read back from the sweep."""
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}}
     start = {"kind": "uniform", "low": "200 ms", "high": "1 s"}
     data = {"kind": "transfer", "bytes": "100 KB"}

@@ -1,4 +1,4 @@
-//! FQ-PIE: one queue per flow, served by deficit round robin, each managed by a PIE of its own, which measures the
+//! FQ-PIE: one queue per flow, served by deficit round robin, each managed by its own PIE, which measures the
 //! queueing delay at each departure.
 //!
 //! Source: Linux 7.3 `sch_fq_pie.c` and `sch_pie.c` (`pie_drop_early`, `pie_process_dequeue`,
@@ -98,7 +98,7 @@ impl Vars {
     const NEW: Vars =
         Vars { qdelay: 0, qdelay_old: 0, burst_time: BURST_TIME, prob: 0, accu_prob: 0, dq_tstamp: None };
 
-    /// Decide at random whether to drop an arrival at a queue that holds `backlog` bytes.
+    /// Decide at random whether to drop an arrival at a queue with `backlog` bytes.
     fn drop_early(&mut self, target: u64, backlog: u64, stream: &mut Stream) -> bool {
         let light = self.qdelay < target / 2 && self.prob < MAX_PROB / 5;
         if self.burst_time > 0 || light || backlog < 2 * FRAME {

@@ -159,7 +159,7 @@ struct Row<'a> {
     flows: u32,
     /// Bytes acknowledged after the warm-up, each flow's until it stopped.
     until_stop: u64,
-    /// Time after the warm-up from the first start to the last stop; `None` if no flow had any.
+    /// Time after the warm-up from the first start to the last stop; `None` if no flow ran then.
     window: Option<(Time, Time)>,
     counts: Counts,
     gauge: Cow<'a, Gauge>,

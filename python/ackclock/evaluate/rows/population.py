@@ -24,7 +24,7 @@ FOLLOWED_S = 10.0
 """Time for which a response is observed, s."""
 
 LOAD = 0.3
-"""Fraction of a path's rate that its short responses ask for."""
+"""Fraction of a path's rate requested by its short responses."""
 
 
 def row(population: Population) -> Row:
