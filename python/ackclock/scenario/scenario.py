@@ -26,6 +26,9 @@ CapturePoint = Literal["sender", "receiver"]
 LARGEST_FILE = 2**20
 """Maximum size of a scenario file, bytes."""
 
+PROGRAMS = "programs"
+"""Key of the programs that `ackclock live` runs; only that command reads it."""
+
 SET = "--set"
 """Source named, instead of a file, in errors about a changed key."""
 
@@ -248,6 +251,11 @@ def load(
         raise ScenarioError(
             found=f"no valid TOML ({error.found})", allowed=allowed, source=source, place=error.place
         ) from None
+    if PROGRAMS in values and PROGRAMS not in apart:
+        refused_here = ScenarioError(
+            key=PROGRAMS, found="programs to run", allowed="in a file for `ackclock live` alone"
+        )
+        raise refused_here.read_from(source, places)
     values = with_files_of({key: value for key, value in values.items() if key not in apart}, Path(path).parent)
     for key, value in (changes or {}).items():
         try:
