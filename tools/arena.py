@@ -1,4 +1,4 @@
-"""The table of the arena, and its page: the shipped entries on the shipped tasks, over several salts.
+"""The arena table and its page: the shipped entries on the shipped tasks, over several salts.
 
     python tools/arena.py measure FOLDER  # make the tables missing in FOLDER, then record
     python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from FOLDER
@@ -7,9 +7,9 @@
     python tools/arena.py                 # write docs/arena.md from these files
     python tools/arena.py --check         # exit code 1 if the page is outdated
 
-FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt. The other
-salts, without files of their own, show how reliable the table is. measured/arena/TASK.json has the digest of every run of the table: `ackclock arena rerun
-measured/arena/TASK.json ENTRY` compares them.
+FOLDER contains the folders of `ackclock arena run`, one TASK-SALT each. The table is that of the first salt. The
+other salts, which have no files, show how reliable the table is. measured/arena/TASK.json contains the
+digest of every run in the table: `ackclock arena rerun measured/arena/TASK.json ENTRY` compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILES = (
     "examples/arena/cubic.c",
     "examples/ci/controller.py:Mine",
 )
-"""Controllers of the examples."""
+"""Controllers in the examples."""
 
 OF_PAGES = (
     ("docs/how-to/write-a-controller-in-c.md", "tcp_wary.c"),
@@ -51,7 +51,7 @@ Said = Mapping[str, Any]
 
 
 def entries(folder: Path) -> list[str]:
-    """Built-in controllers, quinn's, and those of examples and pages, which are saved in the folder."""
+    """Built-in controllers, quinn's, and those from examples and pages, which are saved in the folder."""
     from ackclock import _engine
 
     built_in = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(LEFT_OUT)]
@@ -62,7 +62,7 @@ def entries(folder: Path) -> list[str]:
 
 
 def _saved(page: Path, name: str) -> str:
-    """The block that a page tells readers to save under a name."""
+    """Block on a page that readers are told to save under a name."""
     _, _, rest = page.read_text(encoding="utf-8").partition(f" {name}\n")
     text, end, _ = rest.partition("```\n")
     if not end:
@@ -71,7 +71,7 @@ def _saved(page: Path, name: str) -> str:
 
 
 def measure(folder: Path) -> None:
-    """Do the missing runs and record them. Further salts run once, because the first one already shows which runs are not repeatable."""
+    """Do the missing runs and record them. Further salts are run once, because the first one already shows which runs are not repeatable."""
     from ackclock import arena
     from ackclock.arena import files
     from ackclock.cli._arena import entries_of
@@ -148,7 +148,7 @@ def record(folder: Path) -> None:
 
 
 def costs() -> None:
-    """Write measured/arena-costs.json: a module in C, with CUBIC and Reno for comparison, as `ackclock arena serve` scores it."""
+    """Write measured/arena-costs.json: a C module, with CUBIC and Reno for comparison, as scored by `ackclock arena serve`."""
     from tempfile import TemporaryDirectory
 
     from ackclock import _files
@@ -254,7 +254,7 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
 
 
 def _less_than_reno(said: Said) -> str:
-    """Difference between what the winner and Reno leave to others, with its interval."""
+    """Difference between the capacity that others get beside the winner and beside Reno, with its interval."""
     from ackclock.judge.intervals import paired_difference
 
     left = {
@@ -265,7 +265,7 @@ def _less_than_reno(said: Said) -> str:
 
 
 def _write(name: str, table: Said, **more: Any) -> None:
-    """A record that names the build that did the runs, which may be older than the current one."""
+    """A record that names the build that made the runs, which may be older than the current one."""
     path = book.record(name, command="tools/arena.py measure FOLDER", **more)
     held = json.loads(path.read_text("utf-8"))
     version, _, build = table["engine"].partition("+")
@@ -279,7 +279,7 @@ def _write(name: str, table: Said, **more: Any) -> None:
 
 
 def _ranked(said: Said) -> Said:
-    """The table with the ranks and probabilities of the current `ackclock.arena`."""
+    """The table with ranks and probabilities computed by the current `ackclock.arena`."""
     from ackclock.arena import load, rank
 
     starves = load(said["task"]["name"]).starves
@@ -305,7 +305,7 @@ def _ranked(said: Said) -> Said:
 
 
 def _trust(task: str, found: Sequence[Said]) -> list[list[book.Cell]]:
-    """A row for the table of each salt."""
+    """One row per salt's table."""
     from ackclock.arena.rank import tau_b
 
     rows: list[list[book.Cell]] = []
@@ -346,7 +346,7 @@ def _row(standing: Said) -> list[book.Cell]:
 
 
 def _beside(said: Said) -> int:
-    """Number of draws in the families that measure the capacity left to others."""
+    """Number of draws in the families that measure the capacity others get."""
     rows = said["standings"][0]["rows"]
     return sum("others" in row["terms"] for row in rows)
 
@@ -358,12 +358,12 @@ def _remark(standing: Said) -> str:
 
 
 def of_runs(standing: Said) -> str:
-    """Return one hash of all digests of an entry."""
+    """Return a single hash of all digests of an entry."""
     return hashlib.sha256(" ".join(row["digest"] for row in standing["rows"]).encode()).hexdigest()[:16]
 
 
 def _short(standing: Said) -> dict[str, Any]:
-    """Numbers from which the score follows, and the digests."""
+    """Numbers that determine the score, and the digests."""
     rows = [
         {
             "draw": row["draw"], "seed": row["seed"], "terms": {term: round(v, 4) for term, v in row["terms"].items()}, "digest": row["digest"],

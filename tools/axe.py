@@ -43,7 +43,7 @@ LOOK = """(async () => {
 
 
 class Finding(NamedTuple):
-    """A rule that a page violates: its severity, and the elements."""
+    """A rule violated by a page: its severity, and the elements."""
 
     page: str
     look: str
@@ -124,7 +124,7 @@ def short(page: Path) -> str:
 
 
 def told(found: Iterable[Finding]) -> list[str]:
-    """One line for each page and rule, with the screens, and one for each kind of element."""
+    """One line per page and rule, with the screens, and one per kind of element."""
     grouped: dict[tuple[str, str], list[Finding]] = {}
     for one in found:
         grouped.setdefault((one.page, one.rule), []).append(one)

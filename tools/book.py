@@ -4,7 +4,7 @@
     python tools/book.py --check     # exit code 1 if the page is outdated
     python tools/book.py run NAME... # repeat measurements with a command of ackclock: see COMMANDS
 
-A file contains the latest measurement of its name; older ones are in the history. Other programs call `record`.
+A file contains the latest measurement under its name; older ones are in the history. Other programs call `record`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def record(
 
 
 def record_markdown(name: str, text: str, **more: Any) -> Path:
-    """Write the first table of a text in Markdown; other arguments are those of `record`."""
+    """Record the first Markdown table in a text; other arguments are those of `record`."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     heads, _, *rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
     width = len(heads)
@@ -93,14 +93,14 @@ def record_markdown(name: str, text: str, **more: Any) -> Path:
 
 
 def called() -> str:
-    """Return the command line of this program, relative to the top of the repository; journals and folders of the caller are left out."""
+    """Return this program's command line, relative to the top of the repository; the caller's journals and folders are omitted."""
     program = Path(sys.argv[0]).resolve()
     place = program.relative_to(ROOT).as_posix() if program.is_relative_to(ROOT) else program.name
     return shlex.join([place, *(argument for argument in sys.argv[1:] if "/" not in argument)])
 
 
 class Asked(NamedTuple):
-    """A measuring command of ackclock."""
+    """An ackclock command that measures something."""
 
     what: str
     arguments: tuple[str, ...]
@@ -149,7 +149,7 @@ def of_fidelity(told: dict[str, Any]) -> tuple[list[str], list[list[Cell]]]:
 
 
 def of_cells(told: dict[str, Any]) -> tuple[list[str], list[list[Cell]]]:
-    """Return every row of `ackclock fidelity`, as its table prints it."""
+    """Return every row of `ackclock fidelity`, as printed in its table."""
     heads = ["cell", "quantity", "kernel", "simulator", "difference", "bound", "2 SE", "verdict"]
 
     def share(value: float | None, signed: bool = False) -> str:
@@ -223,7 +223,7 @@ def measure(name: str) -> int:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A measurement after a check of its keys."""
+    """A measurement with checked keys."""
     held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if set(held) != set(KEYS):
         raise SystemExit(f"{path.name}: found keys {', '.join(held)}; allowed: {', '.join(KEYS)}")
@@ -231,14 +231,14 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def cell(value: Cell) -> str:
-    """A cell of the page."""
+    """A table cell on the page."""
     if isinstance(value, str):
         return value.replace("|", "\\|")
     return f"{value:,}"
 
 
 def section(name: str, held: dict[str, Any]) -> list[str]:
-    """Section of the page about one measurement."""
+    """Section of the page on one measurement."""
     seeds = f" Seeds: {held['seeds']}." if held["seeds"] else ""
     made = "".join(f", {key} {held[key]}" for key in ("version", "build", "profile") if held[key])
     right = ["---:" if held["rows"] and all(isinstance(row[i], int | float) for row in held["rows"]) else "---"

@@ -1,6 +1,6 @@
 """Ground truth for a capture whose sender's kernel reported its state at short intervals: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
 
-Both sides cover the time from the handshake to the ACK of the last data: the closing of a connection is not a limit.
+Both sides cover the time from the handshake to the ACK of the last data: closing a connection is not a limit.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from typing import Any
 CLASSES = ("application", "rwnd", "sndbuf", "window", "repair")
 
 WRONG, RIGHT = 0.05, 0.8
-"""Limits on fractions of the time: maximum attributed wrongly, and minimum attributed correctly."""
+"""Limits on fractions of the time: maximum misattributed, and minimum attributed correctly."""
 
 
 def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Seconds by the sender's limit, according to its kernel.
-
-    Each interval between two samples is split. The receiver's window and the send buffer get the time that their clocks count. The rest
+    """Time by the sender's limit, s, according to its kernel. Each interval between two samples is split. The receive
+    window and the send buffer get the time counted by their clocks. The rest
     belongs
 
-    - to loss repair, in the kernel's states Recovery and Loss, and where a timer had to expire before a retransmission (`waits`): for
-      longer than a round trip nothing was sent or acknowledged. A tail probe of a sender without further data does not count, as in table
-      `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
-    - to the application, if less than a segment was left to send at both ends of the interval (and cwnd was not full, which also holds back
-      a partial segment), or nothing was outstanding (the clock `busy` did not advance); but to the send buffer if the program waits in a write
-      (`eager`), because the kernel's clock for that stops while cwnd counts as the limit (`tcp_cwnd_validate`);
+    - to loss repair, in the kernel's states Recovery and Loss, and where a timer had to expire before a
+    retransmission (`waits`): for
+      longer than a round trip nothing was sent or acknowledged. A tail probe by a sender without further data does
+      not count, as in a run's table `limits`: its kernel stays in Open or Disorder, and the time is the
+      application's;
+    - to the application, if less than a segment was left to send at both ends of the interval (and cwnd was not full,
+    which also holds back
+      a partial segment), or nothing was outstanding (the clock `busy` did not advance); but to the send buffer if the
+      program waits in a write (`eager`), because the kernel's clock for that stops while cwnd counts as the limit
+      (`tcp_cwnd_validate`);
     - to the receiver's window, if a segment does not fit into it but fits into cwnd;
     - otherwise to the window: cwnd or pacing.
 
@@ -46,7 +49,7 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[str, float]]]:
-    """Start, end and seconds per class of each interval between two samples; `truth` is their sum."""
+    """Start, end and time per class, s, of each interval between two samples; `truth` is their sum."""
     last = len(rows)
     if rows and not rows[-1]["unacked"]:
         last = next(i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1]))
@@ -79,12 +82,12 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
 
 
 def _acked(row: Mapping[str, Any]) -> float:
-    """Bytes that have arrived; if unknown, a number that grows as less data remains."""
+    """Bytes that have arrived; if unknown, a number that grows as the remaining data shrinks."""
     return float(row.get("bytes_acked", -row["unacked"] - row["notsent"]))
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Return, for each interval between two samples, whether it is a wait for a timer that ended in a retransmission."""
+    """Return, for each interval between two samples, whether it is a timer wait that ended in a retransmission."""
     made = [False] * max(len(rows) - 1, 0)
     since = 0
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
@@ -102,12 +105,12 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 
 def had_more(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
-    """Times of the first sample with data left to send and of the last write, s; `None` if no data was left at a sample in between."""
+    """Times of the first sample with unsent data and of the last write, s; `None` if there was no unsent data at a sample in between."""
     first = next((i for i, row in enumerate(rows) if row["notsent"] > 0), len(rows))
     written = [_acked(row) + row.get("outstanding", row["unacked"]) + row["notsent"] for row in rows]
     if rows and "bytes_acked" in rows[0]:
         last = next(i for i, value in enumerate(written) if value >= max(written))
-    else:  # samples without that number
+    else:  # samples that lack that number
         last = max((i for i, row in enumerate(rows) if row["notsent"] > 0), default=-1)
     if last <= first or any(row["notsent"] <= 0 for row in rows[first:last]):
         return None
@@ -125,7 +128,7 @@ class Verdict:
     sentence: str
     refused: bool
     wrong_at_times: float = 0.0
-    """Fraction attributed wrongly within the intervals between samples. Errors that cancel in the totals do not cancel here."""
+    """Fraction misattributed within the intervals between samples. Errors that cancel out in the totals do not cancel out here."""
     blamed: float | None = None
     """Fraction of the time up to the last write that is attributed to the application; `None` if the kernel had nothing to send at one of the samples."""
 
@@ -136,8 +139,9 @@ class Verdict:
 
 
 def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
-    """A diagnosis compared with the truth. Causes that a diagnosis cannot separate count as one: the send buffer with the window or the
-    application. If it cannot separate pacing, the window, a queue in the host and a program, they count as unknown.
+    """A diagnosis compared with the truth. Causes that a diagnosis cannot separate are combined: the send buffer with
+    the window or the application. If it cannot separate pacing, the window, a queue in the host and a program, they
+    count as unknown.
     """
     from ackclock.diagnose import diagnose
 
@@ -209,7 +213,7 @@ def _matched(
 
 
 def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
-    """Return the seconds attributed to each class, for consecutive intervals."""
+    """Return the time attributed to each class, s, for consecutive intervals."""
     made, at = [], 0
     for start, end in times:
         while at < len(said) and said[at][1] <= start:
@@ -225,7 +229,7 @@ def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[flo
 
 
 def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]]) -> float:
-    """Lead of the kernel's clock over the capture's, s, found from ACKs: the sample after an ACK shows its effect, the sample before does not."""
+    """Lead of the kernel's clock over the capture's, s, derived from ACKs: the sample after an ACK shows its effect, the sample before does not."""
     least, most, at = [], [], 0
     for before, now in itertools.pairwise(rows):
         if _acked(now) > _acked(before):

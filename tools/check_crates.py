@@ -1,6 +1,6 @@
-"""Checks the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), between crates and between the rooms of one, and
-no test file is forgotten. `--count` prints the number of cycles and upward dependencies in each crate, folder by
-folder.
+"""Checks the contract of the crates: dependencies point only downwards (ARCHITECTURE.md), between crates and between
+one crate's rooms, and no test file is forgotten. `--count` prints the number of cycles and upward dependencies in
+each crate, folder by folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALLOWED = {
 }
 
 FLOORS = {
-    # error, cpu and memory, which any room may use
+    # error, cpu and memory: usable by any room
     ("sim", ""): (
         ("error", "cpu", "memory"),
         ("tables", "yardstick"),
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def manifests(root: Path) -> list[Path]:
-    """All crates of the workspace."""
+    """All workspace crates."""
     return sorted([*root.glob("crates/*/Cargo.toml"), *root.glob("linux/guest/Cargo.toml")])
 
 
@@ -145,7 +145,7 @@ def count(root: Path) -> int:
 
 
 def forgotten(manifest: Path) -> list[Path]:
-    """Test files missing from the single test program of their crate."""
+    """Test files missing from their crate's single test program."""
     main = manifest.parent / "tests" / "main.rs"
     if not main.exists():
         return []

@@ -1,7 +1,7 @@
 """Lists the placeholders to be filled in before a release can be published; exit code 1 if there are any.
 
-Only the publisher knows the project's addresses, so no file here invents them. The workflow `release` runs this before it publishes, and
-CONTRIBUTING.md, "Publish a release", lists the steps that only a person can do.
+Only the publisher knows the project's addresses, so none are made up in these files. The workflow `release` runs this
+before it publishes, and CONTRIBUTING.md, "Publish a release", lists the steps that only a person can do.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PLACEHOLDER = re.compile(r"example\.(?:org|com|net)", re.IGNORECASE)
 
 
 def field(text: str, key: str) -> str:
-    """Value of a top-level key of a YAML file; empty if there is none."""
+    """Value of a top-level key in a YAML file; empty if there is none."""
     found = re.search(rf"^{key}: *(\S.*)$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def missing(root: Path) -> list[str]:
-    """One line for each placeholder to be filled in."""
+    """One line per placeholder to be filled in."""
     said = [f"{name}: found no such file; needed in a release" for name in FILES if not (root / name).is_file()]
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     urls = project.get("urls", {})

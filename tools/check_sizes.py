@@ -1,8 +1,8 @@
-"""Checks the size of files and of Python functions: a long one must give a reason (CONTRIBUTING.md, rule 2).
+"""Checks the size of files and Python functions: a long one must state a reason (CONTRIBUTING.md, rule 2).
 
 A file of more than 500 lines has a line "Length: WHY" in its first 60 lines, in a comment or a docstring. A Python function of more than
-100 lines, its docstring excluded, has one inside. Rust's functions are held to the same bound by clippy (`too_many_lines`, with a reason at
-each `allow`).
+100 lines, its docstring excluded, has one inside. Rust functions are held to the same limit by clippy
+(`too_many_lines`, with a reason at each `allow`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SUFFIXES = (".rs", ".py", ".pyi", ".sh", ".js", ".mjs", ".c", ".h")
 
 
 def has_reason(lines: list[str]) -> bool:
-    """Whether one of the lines gives the reason for the length."""
+    """Whether one of the lines states the reason for the length."""
     return any(REASON.match(line) for line in lines)
 
 
 def check_file(name: str, text: str) -> list[str]:
-    """One message for each file or function that is long without giving a reason."""
+    """One message for each file or function that is long without a stated reason."""
     lines = text.splitlines()
     found = []
     if len(lines) > FILE_LINES and not has_reason(lines[:HEAD_LINES]):
@@ -39,7 +39,7 @@ def check_file(name: str, text: str) -> list[str]:
 
 
 def check_functions(name: str, tree: ast.Module, lines: list[str]) -> list[str]:
-    """Messages about functions of a Python module that are too long."""
+    """Messages about overlong functions in a Python module."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -56,7 +56,7 @@ def check_functions(name: str, tree: ast.Module, lines: list[str]) -> list[str]:
 
 
 def check(root: Path, names: list[str]) -> list[str]:
-    """Messages for the files of these names below `root`."""
+    """Messages about the files with these names below `root`."""
     return [
         message
         for name in names

@@ -1,5 +1,5 @@
-"""Record how often the judge's intervals contain the true value, in measured/interval-coverage.json; print how often repeated looks decide wrongly,
-as a table in Markdown.
+"""Record how often the judge's intervals contain the true value, in measured/interval-coverage.json; print how often
+repeated looks lead to a wrong decision, as a Markdown table.
 
 python tools/coverage.py
 """

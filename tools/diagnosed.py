@@ -1,9 +1,10 @@
-"""Findings of `ackclock diagnose` in captures of runs, compared with the ground truth from the runs. Prints its tables, the first of which is in
-the book of numbers.
+"""Findings of `ackclock diagnose` in captures of runs, compared with the ground truth from the runs. Prints tables,
+the first of which is in the book of numbers.
 
 `tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each
-captured at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The
-first table goes into measured/diagnosed.json. With JOURNAL, a line of JSON for each is appended, and recorded ones are not repeated.
+captured at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets removed
+from the file. The first table goes into measured/diagnosed.json. With JOURNAL, a JSON line for each is appended,
+and recorded ones are not repeated.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ WAYS = ("cut to 96 bytes", "whole", "receiver", "offload", "1 % taken out")
 TAKEN_OUT = 0.01
 
 FINE = "5 ms"
-"""Interval between readings of the causes, s; needed because a capture does not cover the whole life of its sender."""
+"""Interval between readings of the causes, s; needed because a capture does not cover its sender's entire lifetime."""
 
 Row = dict[str, Any]
 
 
 def scenarios(seed: int, each: int) -> Iterator[tuple[str, str, ackclock.Scenario]]:
-    """Kind, name and scenario, with the kinds in turn, so that a partial run covers all of them."""
+    """Kind, name and scenario, alternating between kinds, so that a partial run covers all of them."""
     kinds = [
         list(drawn(seed, **{"transfers": 0, "bulks": 0, "lossy": 0, kind: each}))
         for kind in ("transfers", "bulks", "lossy")
@@ -63,7 +64,7 @@ def scenarios(seed: int, each: int) -> Iterator[tuple[str, str, ackclock.Scenari
 
 
 def thinned(path: Path, seed: int) -> None:
-    """Remove packets from the file, as if the capturing program had been too slow; the file header stays."""
+    """Remove packets from the file, as if the capturing program had been too slow; the file header is kept."""
     draw = random.Random(f"thinned {seed}").random
     raw, kept, at, number = path.read_bytes(), bytearray(), 0, 0
     while at < len(raw):
@@ -116,7 +117,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
 
 
 def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, float]) -> dict[str, float]:
-    """Causes up to the capture's last packet; at the receiver, packets of the last round trip had not arrived by then."""
+    """Causes up to the capture's last packet; at the receiver, packets from the last RTT had not arrived by then."""
     assert found.replay is not None
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t
@@ -140,7 +141,7 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
 
 
 def _alone(file: Path, found: Diagnosis) -> bool:
-    """Whether the flow has no other connection; the run reports all connections of a flow together."""
+    """Whether the flow has only one connection; a run reports all connections of a flow together."""
     own = read_capture(file).connections.filter(pl.col("from_address") == found.connection["from_address"])
     return own.filter(pl.col("bytes") > 0).height <= 1
 
@@ -159,13 +160,13 @@ def _again(file: Path, found: Diagnosis) -> dict[int, int]:
 
 
 def _flow(run: ackclock.Run, found: Diagnosis) -> Row:
-    """The flow whose sender has this address."""
+    """The flow sent from this address."""
     *_, high, low = found.connection["from_address"].split(".")
     return run.rows("flows")[int(high) * 256 + int(low) - 1]
 
 
 def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int]) -> Row:
-    """Losses in the capture that did not happen in the network, and vice versa, counting only losses that a retransmission makes visible."""
+    """Losses in the capture that did not occur in the network, and vice versa, counting only losses made visible by a retransmission."""
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     sizes = {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()}
@@ -176,8 +177,8 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
 
 
 def _segments(run: ackclock.Run, flow: int, mss: int, packets: dict[tuple[int, int], int]) -> set[tuple[int, int]]:
-    """Packets of several segments as single segments, by offset, each with the number of its transmission: lost as a whole, or behind a
-    card that split them.
+    """Multi-segment packets as single segments, by offset, each with its transmission number: lost as a whole, or
+    behind a NIC that split them.
     """
     sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
     times: dict[int, int] = {}
@@ -200,7 +201,7 @@ def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
     if path.wire_bps is not None:
         made["rate_off"] = path.wire_bps / (mbps * 1e6) - 1
     link = max(run.rows("links"), key=lambda link: link["dropped_queue"])
-    if path.queue_s is not None and link["max_wait_s"]:  # never full, so any value is wrong unless it is a bound
+    if path.queue_s is not None and link["max_wait_s"]:  # never full, so any value other than a bound is wrong
         off = path.queue_s / (link["max_wait_s"] if link["dropped_queue"] else math.inf) - 1
         made["queue_bound_off" if path.queue_bound else "queue_off"] = off
     made["full"] = link["dropped_queue"]
@@ -251,7 +252,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def main() -> int:
-    """Run all variants of a scenario, then those of the next."""
+    """Run all variants of one scenario, then those of the next."""
     seed, each = int(sys.argv[1]), int(sys.argv[2])
     journal = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     rows = [json.loads(line) for line in journal.read_text().splitlines()] if journal and journal.exists() else []

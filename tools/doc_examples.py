@@ -1,8 +1,9 @@
 """Runs the examples of the prose docs. `--check` reports outdated outputs; without it they are updated.
 
 A block ```` ```toml name ```` or ```` ```python name ```` becomes a file. The lines of a ```` ```console ```` block that start with `$ `
-are run in order, in a folder with these files, the scenarios and the examples. Blocks that need a program which is not installed are
-skipped. A ```` ```python ```` block without a name is also run, and must not fail; one of ```` ```toml ```` must be TOML.
+are run in order, in a folder with these files, the scenarios and the examples. Blocks that need a program that is not
+installed are skipped. A ```` ```python ```` block without a name is also run, and must not fail; one of ```` ```toml
+```` must be TOML.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main() -> int:
 
 
 def run(text: str) -> str:
-    """The page with the current outputs of its commands."""
+    """The page with its commands' current outputs."""
     environment = {
         **os.environ,
         "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",

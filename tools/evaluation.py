@@ -1,8 +1,8 @@
-"""Write docs/evaluation.md: the results of `ackclock evaluate` for every built-in controller that runs over TCP, and of
-`ackclock conform` for a few. Also writes measured/evaluation/NAME.json, with what decides each verdict, which is shown
+"""Write docs/evaluation.md: the results of `ackclock evaluate` for every built-in TCP controller, and of `ackclock
+conform` for a few. Also writes measured/evaluation/NAME.json, with what decides each verdict, which is shown
 in the pages docs/known/ (tools/known.py).
 
-    python tools/evaluation.py                                   # the scale quick: some minutes
+    python tools/evaluation.py                                   # quick scale: a few minutes
     python tools/evaluation.py --scale standard --decide 10      # and further looks of at most 10 minutes for each
     python tools/evaluation.py --controllers bbr,bbr3 --jobs 1   # some; the pages wait until all are there
 
@@ -49,7 +49,7 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def main() -> int:
-    """Evaluate what is missing, and write the pages once everything is complete."""
+    """Run missing evaluations, and write the pages once everything is complete."""
     asked = options()
     every = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
     wanted = asked.controllers.split(",") if asked.controllers else every
@@ -105,7 +105,7 @@ def keep(name: str, found: dict[str, Any]) -> None:
 
 
 def details(found: Evaluation) -> list[dict[str, Any]]:
-    """Verdict on each row that was run, the measure and cell in which the controller is worst, and what would settle it."""
+    """Verdict on each row that was run, the controller's worst measure and cell, and the runs that would settle an open row."""
     open_ = {one.row: one.text for one in found.open}
     rows = []
     for one in found.rows:
@@ -149,7 +149,7 @@ def put(begin: str, end: str, text: str) -> None:
 
 
 def cases() -> str:
-    """Return a table for each pack: a row per case, a column per controller, with the finding of the first."""
+    """Return one table per pack: one row per case and one column per controller, with the first one's finding."""
     parts = []
     first = next(iter(CONFORM))
     for one in map(pack, names()):
@@ -167,7 +167,7 @@ def cases() -> str:
 
 
 def about(told: dict[str, Any], how: dict[str, Any]) -> list[str]:
-    """Engine, scale, purpose of the scale, and the names of the columns."""
+    """Engine, scale, purpose of the scale, and column names."""
     first, most = SEEDS[how["scale"]]
     seeds = f"{first} seeds of each cell" if first == most else f"{first} to {most} seeds of each cell"
     fit = ", few cells: an indication, not a finding" if how["scale"] == "quick" else ""
@@ -187,7 +187,7 @@ def about(told: dict[str, Any], how: dict[str, Any]) -> list[str]:
 
 
 def table(told: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """A row for each controller, a column for each situation that was run."""
+    """One row per controller, one column per situation that was run."""
     ids = [row["row"] for row in told[REFERENCE]["rows"]]
     rows = []
     for name, one in told.items():
@@ -199,7 +199,7 @@ def table(told: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def worse(told: dict[str, Any]) -> str:
-    """Return, by situation, measure and worst cell, the controllers that are worse than CUBIC there, and by how much."""
+    """Return, by situation, measure and worst cell, the controllers that do worse than CUBIC there, and by how much."""
     groups: dict[tuple[str, str, str], tuple[str, list[tuple[float, str]]]] = {}
     for name, one in told.items():
         for row in one["rows"]:

@@ -3,10 +3,11 @@
     python tools/expected.py            # 100,000 seeds for each link and loss
     python tools/expected.py 5000       # this many
 
-There are two links. The first loses only first transmissions of data, and its enumeration is complete, so the exact mean lies within the
-interval of the seeds. The second loses packets of both directions alike, and cases with more than a fixed number of losses are left out, so
-the mean of the seeds lies between the bounds, within its standard error. There are four rows, so a row disagrees from 2.5 standard errors
-on: one false alarm in twenty for all four rows together. Exit code 1 if a row disagrees.
+There are two links. The first one drops only first transmissions of data, and its enumeration is complete, so the
+exact mean lies within the interval over seeds. The second one drops packets in both directions alike, and cases with
+more than a fixed number of losses are omitted, so the mean over seeds lies between the bounds, within its standard
+error. There are four rows, so a row disagrees from 2.5 standard errors on: one false alarm in twenty for all four
+rows together. Exit code 1 if a row disagrees.
 """
 
 from __future__ import annotations

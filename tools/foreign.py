@@ -1,9 +1,9 @@
-"""Plays all shipped scenarios, and drawn ones, on other processors under emulation, and compares their digests with those of this machine.
+"""Plays all shipped scenarios, and drawn ones, on other processors under emulation, and compares their digests with this machine's.
 
 tools/foreign.py [PROCESSOR ...] [--drawn N]
 
-Processors: aarch64, and s390x, which is big-endian. Each needs Rust's target and three packages of Debian. Processors with missing parts
-are reported and skipped, with exit code 3 if none is left. Exit code 1 if a digest differs.
+Processors: aarch64, and s390x, which is big-endian. Each needs its Rust target and three Debian packages. Processors
+with missing parts are reported and skipped, with exit code 3 if none is left. Exit code 1 if a digest differs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Processor(NamedTuple):
 
     @property
     def root(self) -> Path:
-        """Location of the processor's C library."""
+        """Path of the processor's C library."""
         return Path(f"/usr/{self.name}-linux-gnu")
 
     def missing(self) -> list[str]:
@@ -52,7 +52,7 @@ class Processor(NamedTuple):
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout
         if not (Path(sysroot.strip()) / "lib" / "rustlib" / self.target).is_dir():
             lacks.append(f"rustup target add {self.target}")
-        # start files come with the C library's development package, which the compiler's package only recommends
+        # start files are in the C library's development package, which the compiler's package only recommends
         start = self.root / "lib" / "crti.o"
         if not (shutil.which(self.linker) and shutil.which(self.emulator) and start.is_file()):
             lacks.append(f"apt-get install {' '.join(self.packages)}")

@@ -1,7 +1,7 @@
 """FRCC's grid: `python tools/frcc.py FOLDER` runs the sweeps of examples/frcc, writes measured/frcc.json and the figure of docs/frcc.md.
 
-The module is the file that its authors publish; fetch it and put it next to the sweeps as `tcp_frcc.c`. Runs already in FOLDER are not
-repeated.
+The module is the file published by its authors; fetch it and put it next to the sweeps as `tcp_frcc.c`. Runs already
+in FOLDER are not repeated.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def measured(name: str, folder: Path) -> pl.DataFrame:
 
 
 def place(name: str, value: object) -> float:
-    """Return the position of an axis value in the figure."""
+    """Return an axis value's position in the figure."""
     number = float(str(value).split()[0])
     return {"delay": 2 * number, "rtt-ratio": number / 2}.get(name, number)
 

@@ -5,12 +5,12 @@
 | segments | segments, calls and time for one TCP endpoint | libFuzzer, on the pinned compiler |
 | script | packet scripts | the same |
 | capture | captures, pcap and pcapng | the same |
-| frames | captures whose layers fit together: link layers, tags, tunnels, a talk of two ends | the same |
-| scenario, mahimahi, blocks, store, measured, run | tests/fuzz/<target>.py | Atheris; with --drawn inputs drawn from a seed, many more a second |
+| frames | captures with consistent layers: link layers, tags, tunnels, an exchange between two ends | the same |
+| scenario, mahimahi, blocks, store, measured, run | tests/fuzz/<target>.py | Atheris; with --drawn, inputs drawn from a seed, many more per second |
 
-The engine is built with overflow checks and debug assertions (profile `fuzz`). New inputs are kept in target/fuzz/<target>; a finding is
-stored in target/fuzz as <target>-crash-..., and ends the program with exit code 1. The number of inputs of each target is added up in
-target/fuzz/counts.json; --counts prints it.
+The engine is built with overflow checks and debug assertions (profile `fuzz`). New inputs are kept in
+target/fuzz/<target>; a finding is stored in target/fuzz as <target>-crash-..., and ends the program with exit code 1.
+The number of inputs per target is summed in target/fuzz/counts.json; --counts prints it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ COVERAGE = [
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
 ]
-"""Coverage instrumentation that libFuzzer reads: passes of LLVM, which need no nightly compiler. Operands of comparisons are not
-instrumented: they would take two thirds of the time, and inputs are drawn from lists, or consist of words in the kept scripts.
+"""Coverage instrumentation read by libFuzzer: LLVM passes, which need no nightly compiler. Comparison operands are
+not instrumented: that would take two thirds of the time, and inputs are drawn from lists, or consist of words from
+the stored scripts.
 """
 
 
@@ -85,7 +86,7 @@ def main() -> int:
 
 
 def fed(command: list[str], target: str, *, drawn: bool) -> bool:
-    """Run the target, and add up its inputs; return whether it found nothing."""
+    """Run the target, and add up its inputs; return true if it found nothing."""
     inputs, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
     with subprocess.Popen(command, cwd=WORK, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
@@ -111,7 +112,7 @@ def fed(command: list[str], target: str, *, drawn: bool) -> bool:
 
 
 def counted() -> str:
-    """Return the number of inputs of each target, by version."""
+    """Return the number of inputs per target, by version."""
     place = WORK / "counts.json"
     counts = json.loads(place.read_text()) if place.is_file() else {}
     return "\n".join(
@@ -123,7 +124,7 @@ def counted() -> str:
 
 
 def seeds(target: str) -> list[str]:
-    """Folders whose files are inputs as they are."""
+    """Folders with files usable as inputs without changes."""
     if target != "script":
         return []
     places = {file.parent for file in (ROOT / "tests" / "scripts").rglob("*.pkt")}
@@ -191,7 +192,7 @@ def within_python(target: str, options: list[str], *, drawn: bool) -> int:
 
 
 def draw(module: Any, target: str, options: dict[str, str]) -> int:
-    """Draw inputs for this many seconds, or this many inputs; each run draws different ones."""
+    """Draw inputs for this many seconds, or this many inputs; every run draws different ones."""
     from draw import drawn
 
     most = int(options["runs"]) if "runs" in options else sys.maxsize

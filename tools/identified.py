@@ -1,10 +1,10 @@
-"""How accurately the congestion control in a capture is named: each controller on its own drawn paths with a queue. Prints the tables, one of which is
-in the book of numbers.
+"""Accuracy of identifying the congestion control in a capture: each controller on its own drawn paths with a queue.
+Prints tables, one of which is in the book of numbers.
 
-`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a
-line of JSON for each is appended, and recorded ones are not repeated.
-
-`--kernel` takes captures of the real kernel instead, of each of its modules, at a sender that leaves packets to a card or not; measured/identified-kernel.json.
+`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures per controller; the table goes into measured/identified.json.
+With JOURNAL, a JSON line for each is appended, and recorded ones are not repeated. `--kernel` uses captures of the
+real kernel instead, for each of its modules, at a sender with or without a NIC that splits packets;
+measured/identified-kernel.json.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WITHOUT = 5
 
 
 def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:
-    """A lone bulk flow: 2 to 20 Mbit/s, 20 to 120 ms, a queue of 0.5 to 2 BDP; one in three also has random losses."""
+    """A lone bulk flow: 2 to 20 Mbit/s, 20 to 120 ms, a queue of 0.5 to 2 BDP; every third also has random losses."""
     draw = random.Random(f"which {seed} {controller} {number}").random
     rate = round(2 * 10 ** draw(), 2)
     rtt_ms = round(20 * 6 ** draw(), 1)
@@ -62,13 +62,13 @@ MODULES = (
 """Congestion controls of Linux; `lp` is not among the candidates."""
 
 OURS = {"westwood": "westwood-plus", "lp": "reno"}
-"""Candidates that behave the same as a module under another name: `lp` is reno until the delay grows, and the answer says so."""
+"""Candidates that behave the same as a module under another name: `lp` behaves like reno until the delay grows, and the result says so."""
 
 BUILT_IN = ("reno", "cubic", "bbr")
 
 
 def of_kernel(seed: int, module: str, number: int, file: Path) -> str:
-    """Capture a bulk flow of the real kernel at its sender, and return what was drawn."""
+    """Capture one of the real kernel's bulk flows at its sender, and return the drawn values."""
     draw = random.Random(f"who {seed} {module} {number}").random
     rate = round(2 * 10 ** draw(), 2)
     rtt_ms = round(20 * 6 ** draw(), 1)
@@ -114,7 +114,7 @@ def of_kernel(seed: int, module: str, number: int, file: Path) -> str:
 
 
 def one(seed: int, controller: str, number: int, *, kernel: bool) -> dict[str, Any]:
-    """Capture and identify; then repeat without the right candidate and those that behave the same."""
+    """Capture and identify; then repeat without the correct candidate and those that behave the same."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a"
         if kernel:

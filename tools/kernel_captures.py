@@ -1,12 +1,12 @@
 """Drawn captures of the real Linux kernel in virtual time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three points: at the sender above its card
-(`sender`), at a switch that sees the packets split by the card (`switch`), and at the receiver (`receiver`); so COUNT of 100 gives 300
-captures. It prints a table by kind and capture point with the fractions of captures that are right, undecided and wrong (`tools/capture_truth.py`
-defines them), and each wrong capture. With a folder the captures and the kernel's reports (JSON lines) are kept, and a second call judges
-them without making them again.
-
-`--kernel NAME` uses another kernel that was built (`ackclock linux build --name`). `--record` writes measured/kernel-captures.json.
+`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three points: at the sender
+above its NIC (`sender`), at a switch that sees the packets split by the NIC (`switch`), and at the receiver
+(`receiver`); so COUNT of 100 gives 300 captures. It prints a table by kind and capture point with the fractions of
+captures that are right, undecided and wrong (`tools/capture_truth.py` defines them), and each wrong capture. With a
+folder, the captures and the kernel's reports (JSON lines) are kept, and a second call judges them without repeating
+them. `--kernel NAME` uses another built kernel (`ackclock linux build --name`). `--record` writes
+measured/kernel-captures.json.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ KINDS = (
 OTHERS = ("reno", "htcp", "westwood", "illinois", "scalable", "veno", "yeah", "bic")
 
 SAMPLE_MS = 5
-"""Maximum interval between two readings of the kernel's clocks: half of that of a typical `ss` user, or a tenth of a round trip if that is shorter."""
+"""Maximum interval between two readings of the kernel's clocks: half a typical `ss` user's interval, or a tenth of an RTT if that is shorter."""
 
 
 def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A transfer: its kind, scenario and program, and additional activity of the hosts."""
+    """A transfer: its kind, scenario and program, and additional host activity."""
     draw = random.Random(f"{seed}.{number}")
     kind = KINDS[number % len(KINDS)]
 
@@ -93,7 +93,7 @@ def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], 
             program["receive_buffer"] = int(between(30_000, 200_000))
     elif kind == "short":
         program["total"] = int(between(0.2, 3) * pipe) + 30_000
-    if program["paced"]:  # bytes produced at this pace in a few seconds
+    if program["paced"]:  # bytes written at this pace in a few seconds
         writes = draw.uniform(3, 6) * 1e9 / program["pause"]
         program["total"] = int(writes * program["block"])
     slow = program["total"] * 8 / (rate * 1e6)
@@ -138,7 +138,7 @@ def made(
     place: Path,
     kernel: str | None,
 ) -> None:
-    """Run the transfer; `place` is the stem of the three captures and of the kernel's report."""
+    """Run the transfer; `place` is the path stem of the three captures and the kernel's report."""
     import numpy as np
 
     from ackclock.linux import _cache, _guest, _translate
@@ -181,7 +181,7 @@ def made(
 
 
 def of_interface(data: bytes, number: int) -> bytes:
-    """A capture with the packets of one interface only."""
+    """A capture with only one interface's packets."""
     out, at, interfaces = [], 0, 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -261,7 +261,7 @@ HEADS = (
 
 
 def table(found: Mapping[tuple[str, str], list[Verdict]]) -> list[list[str | int]]:
-    """Table by kind and capture point, and for all."""
+    """Table by kind and capture point, and in total."""
 
     def line(kind: str, at: str, all_of: list[Verdict]) -> list[list[str | int]]:
         n = len(all_of)
@@ -280,7 +280,7 @@ def table(found: Mapping[tuple[str, str], list[Verdict]]) -> list[list[str | int
 
 
 def blames(found: Mapping[tuple[str, str], list[Verdict]]) -> str:
-    """Return how often the application is blamed wrongly."""
+    """Return how often time is wrongly attributed to the application."""
     plenty = [v for all_of in found.values() for v in all_of if v.blamed is not None]
     blamed = sum((v.blamed or 0.0) > WRONG for v in plenty)
     return f"The kernel had something to send at each sample up to the last write in {len(plenty)} captures; the application is blamed for more than 5 % of that time in {blamed}."

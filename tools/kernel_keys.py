@@ -1,8 +1,9 @@
-"""Keys of a scenario that the linux backend supports: `--run` shows for each that it changes the kernel's behaviour.
+"""Scenario keys supported by the linux backend: `--run` shows for each that it changes the kernel's behaviour.
 
 Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that ignores the key produces the
-same tables, bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row is refused.
-Without `--run` the table in docs/reference/linux-backend.md is renewed; `--check` reports whether it is outdated.
+same tables, bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key without a
+row is refused. Without `--run` the table in docs/reference/linux-backend.md is updated; `--check` reports whether it
+is outdated.
 
 Length: a row for each key.
 """
@@ -19,13 +20,13 @@ PAGE = ROOT / "docs" / "reference" / "linux-backend.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
 TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
-"""Tables with the hosts' view; the links' tables may merely repeat the scenario."""
+"""Tables that show the hosts' view; the links' tables may merely repeat the scenario."""
 
 Changes = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """A key, and the positions at which its value makes a difference."""
+    """A key, and the positions where its value makes a difference."""
 
     key: str
     value: Any
@@ -111,7 +112,7 @@ def of_kind(queue: Changes, network: str, given: Changes, **keys: Any) -> Iterat
 
 
 def rows() -> list[Row]:
-    """All rows of the table."""
+    """All table rows."""
     # Length: a table, one entry for each key.
     controllers = (
         "reno", "bic", "htcp", "illinois", "westwood-plus", "highspeed", "scalable", "vegas", "hybla", "veno", "yeah",
@@ -302,6 +303,7 @@ def rows() -> list[Row]:
                 ("queue", {"kind": "netem-limit", "limit": "90 packets"}, {}),
                 ("queue", {"kind": "codel"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "fq-codel"}, {LINK + "rate": "5 Mbit/s"}),
+                ("queue", {"kind": "fq-pie"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "dualpi2"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "cake"}, {LINK + "rate": "5 Mbit/s"}),
                 ("loss", {"kind": "bernoulli", "p": "1 %"}, {}),
@@ -335,6 +337,12 @@ def rows() -> list[Row]:
             key=BACK + "thin_acks",
             value=8,
             given={BACK + "rate": "100 kbit/s", BACK + "queue": {"kind": "drop-tail", "limit": "50 packets"}},
+        ),
+        Row(
+            key=LINK + "capacity",
+            value={"kind": "token-bucket", "burst": "50 kB"},
+            given={LINK + "rate": "5 Mbit/s"},
+            network="qdisc",
         ),
         Row(key=LINK + "merging", value={"gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 5}, network="qdisc"),
         *of_kind({"kind": "codel"}, "qdisc", SHAPED, limit="10 packets", target="1 ms", interval="20 ms"),
@@ -387,6 +395,12 @@ def rows() -> list[Row]:
             {LINK + "rate": "1 Mbit/s", **ect, FLOW + "count": 8},
             overload="overflow",
         ),
+        *of_kind(
+            {"kind": "fq-pie"}, "qdisc", SHAPED, limit="10 packets", target="1 ms", update="3 ms", alpha=32, beta=0
+        ),
+        *of_kind({"kind": "fq-pie"}, "qdisc", {**SHAPED, FLOW + "count": 3}, queues=1, quantum="9000 bytes"),
+        *of_kind({"kind": "fq-pie", "target": "1 ms"}, "qdisc", {**SHAPED, **ect}, ecn=True),
+        *of_kind({"kind": "fq-pie", "target": "1 ms", "ecn": True}, "qdisc", {**SHAPED, **ect}, ecn_prob=1),
         *of_kind({"kind": "pie"}, "relay", SLOW, limit="20 packets", target="3 ms", update="3 ms", max_burst="10 ms"),
         *of_kind({"kind": "pie"}, "relay", {**SLOW, **ect}, ecn=True),
         *of_kind({"kind": "cake"}, "qdisc", SLOW, limit="15 kB", rtt="10 ms", bandwidth="3 Mbit/s"),
@@ -459,7 +473,7 @@ def rows() -> list[Row]:
             label="hosts.gro",
         ),
         Row(
-            key="hosts.1.gro_flush_timeout",  # 1 us instead of 300: without it no interrupt can be delayed
+            key="hosts.1.gro_flush_timeout",  # 1 us instead of 300; otherwise no interrupt can be delayed
             value="300 us",
             given={**GRO, "hosts.1.gro_flush_timeout": "1 us", "hosts.1.napi_defer_hard_irqs": 5},
             network="qdisc",
@@ -485,7 +499,7 @@ def rows() -> list[Row]:
 
 
 def scenario(row: Row, *, changed: bool) -> Any:
-    """The row's scenario, with or without the change."""
+    """The row's scenario, with or without the key changed."""
     import ackclock
 
     told = ackclock.Scenario.from_dict(
@@ -511,7 +525,7 @@ def scenario(row: Row, *, changed: bool) -> Any:
 
 
 def differs(row: Row) -> bool:
-    """Whether the kernel's tables change with the key."""
+    """Whether changing the key changes the kernel's tables."""
     from ackclock import linux
 
     one, other = (linux.run(scenario(row, changed=c), seed=1, network=row.network) for c in (False, True))
@@ -519,7 +533,7 @@ def differs(row: Row) -> bool:
 
 
 def page() -> str:
-    """The table of the page."""
+    """The table for the page."""
     keys: dict[str, dict[str, list[str]]] = {}
     for row in rows():
         key = row.key.replace("flows.0.", "flows.").replace("hosts.0.", "hosts.").replace("hosts.1.", "hosts.")
@@ -541,7 +555,7 @@ def page() -> str:
 
 
 def main() -> int:
-    """Run the command line described in the module."""
+    """Run the command line described in the module docstring."""
     if "--run" in sys.argv[1:]:
         same = 0
         for row in rows():

@@ -18,7 +18,7 @@ WEB = ROOT / "web"
 SCENARIOS = ROOT / "python" / "ackclock" / "_scenarios"
 PLACE = ROOT / "python" / "ackclock" / "_lab" / "lab.html"
 FIRST = "first"
-"""Default scenario of a page."""
+"""A page's default scenario."""
 
 SCRIPTS = (
     "figures.js",
@@ -38,7 +38,7 @@ SCRIPTS = (
     "lab.js",
 )
 WORKERS = ("lockdown.js", "contract.js", "hooks.js", "engine.js", "worker.js")
-"""Files of the page and of its workers, in order: each uses the exports of those before it (tools/lint_page.py)."""
+"""Files of the page and its workers, in order: each one uses exports of earlier ones (tools/lint_page.py)."""
 
 WORKER = """
 "use strict";
@@ -48,7 +48,7 @@ const post = globalThis.postMessage.bind(globalThis);
 const listen = globalThis.addEventListener.bind(globalThis);
 {}}})();
 """
-"""A single function, so that later code sees none of its variables. It keeps references to the globals that it needs before they are removed."""
+"""A single function, so that later code sees none of its variables. It saves references to the globals it needs before they are removed."""
 
 MOST_MODULE = 760_000
 MOST_PAGE = 1_000_000
@@ -65,13 +65,13 @@ def scenarios() -> list[tuple[str, str, str]]:
 
 
 def traces() -> list[tuple[str, str]]:
-    """Files that scenarios name, with their bytes in base64."""
+    """Files named in scenarios, with their contents in base64."""
     found = sorted((SCENARIOS / "traces").iterdir())
     return [(f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()) for file in found]
 
 
 def conformance() -> dict[str, object]:
-    """Rules, in words, of the test that controllers have to pass, and its closed-loop runs, with the capacity of their paths in packets."""
+    """Rules, in words, of the test that controllers have to pass, and its closed-loop runs, with path capacities in packets."""
     from ackclock._agents import controllers
 
     paths = []
@@ -82,14 +82,14 @@ def conformance() -> dict[str, object]:
 
 
 def lessons() -> list[dict[str, Any]]:
-    """Lessons of the package."""
+    """Packaged lessons."""
     from ackclock._course import for_page, shipped
 
     return for_page(shipped())
 
 
 def schema() -> dict[str, object]:
-    """Completions of a scenario: for each table its keys; for each key one line, the tables that it may contain and its allowed values."""
+    """Scenario completions: for each table, its keys; for each key, one line, the tables that it may contain and its allowed values."""
     from ackclock.scenario import Scenario
 
     whole = Scenario.json_schema()
@@ -117,12 +117,12 @@ def offered(value: dict[str, Any]) -> list[object]:
 
 
 def digest(text: str) -> str:
-    """Hash source of a script or a style in a content-security policy."""
+    """Hash source for a script or style in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def policy(script: str, style: str) -> str:
-    """Policy that allows only the page's own contents: no request leaves the page, not even to its origin."""
+    """Policy that allows only the page's own contents: the page makes no requests, not even to its origin."""
     return "; ".join(
         [
             "default-src 'none'",

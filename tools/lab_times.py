@@ -1,5 +1,6 @@
-"""Measures the lab's page in Debian's Chromium, without a screen: from a keystroke to redrawn figures (median of 50), from opening to the first
-run drawn (median of 5), and the sizes of module and page. Exits with code 1 if one of the page's limits is exceeded.
+"""Measures the lab's page in Debian's headless Chromium: from a keystroke to redrawn figures (median of 50), from
+opening to the first run drawn (median of 5), and the sizes of module and page. Exits with code 1 if any of the page's
+limits is exceeded.
 
 tools/lab_times.py
 """
@@ -48,7 +49,7 @@ TYPES = """new Promise((done) => {
 
 
 def cpu_ms(folder: str) -> float:
-    """CPU time used so far by all browser processes with this profile, ms."""
+    """CPU time used by all browser processes with this profile, ms."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -76,7 +77,7 @@ def measured() -> tuple[dict[str, float], float]:
             tab.open(PAGE, width=1280)
             tab.wait("document.body.dataset.drawn !== undefined")
             openings.append(tab.run("performance.getEntriesByName('drawn')[0].startTime"))
-        tab.run(TYPES.replace("COUNT", "5"))  # code that has never run is compiled first
+        tab.run(TYPES.replace("COUNT", "5"))  # code is compiled on its first run
         before = cpu_ms(folder)
         keystrokes = tab.run(TYPES.replace("COUNT", str(KEYSTROKES)))
         cpu = (cpu_ms(folder) - before) / KEYSTROKES

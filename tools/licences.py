@@ -1,6 +1,6 @@
 """Checks the crates against `deny.toml` without cargo-deny: every package that Cargo resolves for one of its targets, including those of
-tests and build scripts, has a licence of its list and comes from the registry, and the page's module has no package reserved for native
-builds.
+tests and build scripts, has a licence on its list and comes from the registry, and the page's module has no package
+reserved for native builds.
 
 The other checks of cargo-deny query an advisory database over the network, and are not done here.
 """
@@ -100,7 +100,7 @@ def fits(expression: str, allow: set[str]) -> bool:
 
 
 def linked_into(name: str, target: str) -> set[str]:
-    """Crates in the build of one of our crates for a target, ours included, except those used only to build or test it."""
+    """Crates built into one of our crates for a target, including our own, except those used only to build or test it."""
     command = [
         "cargo",
         "tree",

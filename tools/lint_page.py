@@ -1,7 +1,8 @@
 """Lints the JavaScript in web/ with the ESLint version in tools/eslint/package-lock.json, installed into .venv/eslint from the npm registry.
 
-Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py). Each is linted with the
-names that the files before it export, and no others: the use of a later file's name is an error, and so is a name that no file uses.
+Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py).
+Each is linted with the names exported by earlier files, and no others: using a later file's name is an error, and so
+is an unused name.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ FILES = ("package.json", "package-lock.json", "eslint.config.mjs")
 LANGUAGE = "AbortController Blob CompressionStream DecompressionStream TextDecoder TextEncoder URL URLSearchParams WebAssembly Worker atob btoa clearTimeout performance setTimeout"
 PAGE = f"{LANGUAGE} Image InputEvent Option ReadableStream ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
 WORKER = "TextDecoder TextEncoder WebAssembly listen performance post structuredClone"
-"""Browser globals that scripts use; a worker keeps those that `WORKER` of tools/lab.py keeps."""
+"""Browser globals used by scripts; a worker keeps those kept by `WORKER` in tools/lab.py."""
 
 DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{([^}]*)\})", re.MULTILINE)
 
 
 def handed(text: str) -> list[str]:
-    """Names declared by a script for later scripts."""
+    """Names that a script declares for later scripts."""
     found = []
     for one, several in DECLARED.findall(text):
         found += [one] if one else re.findall(r"(\w+)\s*(?:,|$)", several.strip())
@@ -39,7 +40,7 @@ def handed(text: str) -> list[str]:
 
 
 def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]:
-    """File -> names of other files that it may use."""
+    """File -> names it may use from other files."""
     names, found = given.split(), {}
     for name in order:
         found[name] = list(names)
@@ -48,7 +49,7 @@ def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]
 
 
 def unused(web: Path, order: Sequence[str]) -> list[str]:
-    """One message for each name that is declared and never used."""
+    """One message for each name that is declared but never used."""
     texts = {name: (web / name).read_text(encoding="utf-8") for name in order}
     whole = "".join(texts.values())
     return [

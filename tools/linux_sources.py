@@ -1,7 +1,6 @@
-"""Packs the sources that `ackclock linux build` compiles with the kernel, for wheels: python/ackclock/linux/sources.tar.xz.
-
-The guest program is built from this workspace, and Cargo needs all of its members: their manifests and sources, and the folder linux/. Identical
-files give identical bytes.
+"""Packs, for wheels, the sources that `ackclock linux build` compiles with the kernel:
+python/ackclock/linux/sources.tar.xz. The guest program is built from this workspace, and Cargo needs all its members:
+their manifests and sources, and the folder linux/. Identical files produce identical bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def files() -> list[Path]:
 
 
 def pack(place: Path = PLACE, *, preset: int = 9) -> None:
-    """Write the archive; preset 0 is fastest, 9 gives the smallest file."""
+    """Write the archive; preset 0 is fastest, 9 produces the smallest file."""
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(f".{place.name}")
     with lzma.open(part, "wb", preset=preset) as packed, tarfile.open(fileobj=packed, mode="w") as archive:

@@ -1,15 +1,16 @@
-"""iperf3 in `ackclock live` beside a flow of our own in its place, in 20 drawn scenarios.
+"""iperf3 in `ackclock live` compared with a flow of our own in its place, in 20 drawn scenarios.
 
     tools/live_iperf3.py SEED [--only NUMBER...]
 
-Draw: rate 1 to 100 Mbit/s and round trip 2 to 200 ms, log-uniform; queue 0.3 to 3 BDP, at least 4 packets; CUBIC, Reno and BBR in turn.
-Five scenarios lose packets in the queue, five by a script (in a queue that loses none), ten at random (data segments, 0.1 to 2 %, log-uniform).
-20 round trips, or the time of 4,000 packets (1,000 with random loss) at the rate, whichever is longer, in whole seconds up to 7.
+Draw: rate 1 to 100 Mbit/s and RTT 2 to 200 ms, log-uniform; queue 0.3 to 3 BDP, at least 4 packets; CUBIC, Reno and
+BBR in turn. Five scenarios lose packets in the queue, five by a script (in a queue that loses none), ten at random
+(data segments, 0.1 to 2 %, log-uniform). 20 round trips, or the time of 4,000 packets (1,000 with random loss) at the
+rate, whichever is longer, in whole seconds up to 7.
 
-Our flow fetches without an end; its request is as long as what iperf3's client sends first. Two flows beside it send, one byte each, what
-iperf3's control connection sends at that instant. Both are measured in captures at the sender, from the first data on, over one time.
-With random losses, and with BBR in a queue that loses (the kernel draws the phase of its cycle), means of 50 seeds are compared.
-Writes measured/live-iperf3.json.
+Our flow fetches endlessly; its request is as long as the first data sent by iperf3's client. Two further flows send
+one byte each at the instants at which iperf3's control connection sends. Both are measured in captures at the sender,
+from the first data on, over the same time. With random losses, and with BBR in a queue that loses (the kernel draws
+the phase of its cycle), means of 50 seeds are compared. Writes measured/live-iperf3.json.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ CONTROLLERS = ("cubic", "reno", "bbr")
 COOKIE = 37
 """Bytes that iperf3's client sends first on its data connection."""
 LATER = 9 * 10**9
-"""Time by which the flows of our own run are later, ns: whole ticks of the kernel."""
+"""Time by which the flows in our own run are later, ns: whole kernel ticks."""
 PACKET = 1514
-"""Bytes of a full packet in the queue."""
+"""Size of a full packet in the queue, bytes."""
 SEEDS = range(1, 51)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A scenario, and how long iperf3 sends in it."""
+    """A scenario, and iperf3's sending time in it."""
 
     number: int
     kind: str
@@ -62,11 +63,11 @@ class Drawn:
 
     @property
     def seeds(self) -> range:
-        """Seeds of the runs: one where nothing is drawn."""
+        """Seeds of the runs: a single one if nothing is random."""
         return SEEDS if self.kind == "random" or (self.kind, self.controller) == ("queue", "bbr") else range(1, 2)
 
     def scenario(self, begins: tuple[int, int] | None = None) -> Scenario:
-        """The network; with times, also a flow in place of iperf3's, and two that send what its control connection does."""
+        """The network; with times, also a flow in place of iperf3's, and two that send like its control connection."""
         way = {"rate": f"{self.rate:.3f} Mbit/s", "delay": f"{self.rtt / 2:.3f} ms"}
         bottleneck: dict[str, Any] = {**way, "queue": {"kind": "drop-tail", "limit": f"{self.queue} packets"}}
         if self.loss:
@@ -96,7 +97,7 @@ class Seen:
 
 
 def drawn(seed: int, number: int) -> Drawn:
-    """A scenario of the draw."""
+    """A drawn scenario."""
     draw = random.Random(f"{seed}.{number}")
 
     def between(least: float, most: float) -> float:
@@ -123,7 +124,7 @@ def drawn(seed: int, number: int) -> Drawn:
 
 
 def begins_ns(path: Path) -> int:
-    """Time of a capture's first packet, ns of the run."""
+    """Time of a capture's first packet, ns since the start of the run."""
     data = path.read_bytes()
     at = 0
     while at < len(data):
@@ -164,7 +165,7 @@ def seen(path: Path, one: Drawn) -> Seen:
 
 
 def iperf3(one: Drawn, seed: int, place: Path) -> Seen:
-    """The flow of iperf3."""
+    """iperf3's flow."""
     programs = [
         Program(host="server", command="iperf3 -s -1"),
         Program(host="client", command=f"iperf3 -c server -R -t {one.seconds} -C {one.controller}", counts=True),
@@ -176,7 +177,7 @@ def iperf3(one: Drawn, seed: int, place: Path) -> Seen:
 
 
 def own(one: Drawn, seed: int, begins: tuple[int, int], place: Path) -> Seen:
-    """The bulk flow in its place."""
+    """The bulk flow in iperf3's place."""
     which = _cache.installed()
     compiled = json.loads(one.scenario(begins).to_engine_json(capture="sender"))
     job = _translate.job(compiled, seed, "relay", Has.of(which.about))
@@ -186,7 +187,7 @@ def own(one: Drawn, seed: int, begins: tuple[int, int], place: Path) -> Seen:
 
 
 def both(one: Drawn, place: Path) -> tuple[list[Seen], list[Seen]]:
-    """Flows of iperf3, and ours in their place, of every seed."""
+    """iperf3's flows, and ours in their place, for every seed."""
     theirs, ours = [], []
     for seed in one.seeds:
         theirs.append(iperf3(one, seed, place))
@@ -205,7 +206,7 @@ def difference(theirs: Sequence[float], ours: Sequence[float]) -> tuple[float, f
 
 
 def row(one: Drawn, theirs: Sequence[Seen], ours: Sequence[Seen]) -> list[book.Cell]:
-    """Row of a scenario."""
+    """Table row for a scenario."""
     same = sum(a.data == b.data for a, b in zip(theirs, ours, strict=True))
     sent = [[seen.retransmissions for seen in some] for some in (theirs, ours)]
     goodput = [[seen.goodput for seen in some] for some in (theirs, ours)]

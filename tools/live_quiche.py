@@ -1,9 +1,10 @@
-"""quiche 2370 in `ackclock live`: the share of downloads that are stuck, with the last version that has the fault and the first without.
+"""quiche 2370 in `ackclock live`: the fraction of downloads that get stuck, with the last faulty version and the first fixed one.
 
     tools/live_quiche.py [--seeds N]
 
-Builds examples/live/quiche-2370 (cmake, a C++ compiler and libclang are needed). 10 MB in 10 s at most, a round trip of 10 ms, and 30 % of
-the server's packets are lost in the first 2 s; the path has no rate, or one of 50 Mbit/s. Writes measured/live-quiche.json.
+Builds examples/live/quiche-2370 (cmake, a C++ compiler and libclang are needed). 10 MB in at most 10 s, an RTT of 10
+ms, and 30 % of the server's packets lost in the first 2 s; the path has no rate limit, or one of 50 Mbit/s. Writes
+measured/live-quiche.json.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PATHS: dict[str, dict[str, Any]] = {
 
 
 def built(target: Path) -> dict[str, str]:
-    """Programs of both versions."""
+    """Both versions' programs."""
     for name in VERSIONS:
         command = ["cargo", "build", "--release", "--locked", "--manifest-path", str(FOLDER / name / "Cargo.toml")]
         subprocess.run([*command, "--target-dir", str(target)], check=True)
@@ -52,7 +53,7 @@ def certificate() -> None:
 
 
 def download(program: str, network: dict[str, Any], seed: int) -> tuple[int, float]:
-    """Bytes that have arrived, and seconds."""
+    """Bytes received, and time, s."""
     scenario = Scenario.from_dict({"duration": "30 s", "network": network, "flows": [{}]})
     programs = [
         Program(host="server", command=f"{program} serve cert.pem key.pem"),
@@ -66,7 +67,7 @@ def download(program: str, network: dict[str, Any], seed: int) -> tuple[int, flo
 
 
 def row(rate: str, name: str, found: list[tuple[int, float]]) -> list[book.Cell]:
-    """Row of a version on a path."""
+    """Table row for a version on a path."""
     times = [seconds for got, seconds in found if got == BYTES]
     stuck = len(found) - len(times)
     took = f"{min(times):.2f}, {statistics.median(times):.2f}, {max(times):.2f}" if times else "–"

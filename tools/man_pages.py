@@ -1,4 +1,4 @@
-"""Writes a manual page for each command, from the command's help, for wheels: share/man/man1 below the folder that maturin uses as a wheel's data.
+"""Writes a manual page for each command, from the command's help, for wheels: share/man/man1 below the folder used by maturin as a wheel's data.
 
 None of the pages is committed. They contain no date, so that identical commands give identical bytes.
 """
@@ -16,7 +16,7 @@ from ackclock.cli._app import SECTIONS, app
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "ackclock._engine.data" / "data" / "share" / "man" / "man1"
-"""Folder of the pages. Maturin packs a folder with the module's name and `.data` if there is one."""
+"""Folder for the pages. Maturin packs a folder with the module's name and `.data` if there is one."""
 
 STATUS = (
     ("0", "The command ran; what it found is in its output."),
@@ -87,7 +87,7 @@ def page(name: str, command: Any, names: list[str]) -> str:
 
 
 def related(name: str, names: list[str]) -> list[str]:
-    """The parent command, a subcommand's siblings, and its own subcommands."""
+    """The parent command, its other subcommands, and the command's own subcommands."""
     above = name.rpartition("-")[0]
     beside = [one for one in names if above not in ("", "ackclock") and one.rpartition("-")[0] == above and one != name]
     below = [one for one in names if one.rpartition("-")[0] == name]
@@ -99,7 +99,7 @@ def short(command: Any) -> str:
 
 
 def told(argument: Any) -> str:
-    """Help of an argument, and whether it is required."""
+    """An argument's help, and whether it is required."""
     text = " ".join((argument.help or "").split())
     return f"{text} Required.".strip() if argument.required else text
 
@@ -115,7 +115,7 @@ def listed(title: str, rows: Any) -> list[str]:
 
 
 def roff(text: str) -> str:
-    """The text with characters escaped that roff would interpret; hyphens stay as typed."""
+    """The text with characters special to roff escaped; hyphens are kept as typed."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
 

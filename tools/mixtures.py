@@ -1,10 +1,10 @@
-"""Comparison of drawn feature mixtures with Linux: the fraction that is identical, by features and flows, and the errors of the rest.
+"""Comparison of drawn feature mixtures with Linux: the fraction identical, by features and flows, and the errors of the rest.
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
 Writes measured/mixtures.json and measured/mixtures-apart.json for the book of numbers. A scenario is identical if every event of every flow
-and the numbers in the tables are identical. `first flow` is the older count: the events of flow 0. A seed is fresh until the causes of its
-differences have been examined.
+and the numbers in the tables are identical. `first flow` is an older criterion: only the events of flow 0. A seed is
+fresh until the causes of its differences have been examined.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LEAST_BYTES = 50_000
 
 
 def error(flow: Flow) -> float:
-    """Relative error of a flow's goodput, compared with the kernel's."""
+    """Relative error of a flow's goodput with respect to the kernel's."""
     here, there = flow.goodput_bps
     if here is None or there is None or here == there:
         return 0.0

@@ -39,7 +39,7 @@ ENOUGH = 12
 
 
 class Fault(NamedTuple):
-    """A fault, and the module's text with the fault in it."""
+    """A fault, and the module's text containing it."""
 
     line: int
     what: str
@@ -64,7 +64,7 @@ def changed(diff: str) -> dict[str, set[int]]:
 
 
 def planted(node: ast.AST) -> Iterator[ast.AST]:
-    """The node with a fault in it, one fault at a time."""
+    """The node with faults planted, one at a time."""
     made = copy.deepcopy(node)
     match made:
         case ast.Compare(ops=[op]) if type(op) in SWAPS:
@@ -93,7 +93,7 @@ class _Put(ast.NodeTransformer):
 
 
 def faults(text: str, lines: set[int]) -> list[Fault]:
-    """All faults in these lines of a module."""
+    """All possible faults in these lines of a module."""
     tree = ast.parse(text)
     found = []
     for node in ast.walk(tree):

@@ -1,10 +1,12 @@
-"""Writes the documents in wheels that cover the crates linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json,
-their list (CycloneDX 1.5), which includes the drawing library of reports. `--check` only compares.
+"""Writes the documents in wheels about the crates linked into the engine: THIRD-PARTY.txt, their notices, and
+sbom.cyclonedx.json, their list (CycloneDX 1.5), which includes the drawing library of reports. `--check` only
+compares.
 
-maturin could write the list too, but would include the time, a random number and the folder, so that no two wheels would be identical.
+maturin could write the list too, but would include the time, a random number and the folder, so that no two wheels
+would be identical.
 
-Every crate that `cargo metadata` resolves for the extension on Linux is included, except those needed only to build it (procedural macros, build
-scripts, tests). Texts are those in the crates' own archives.
+Every crate that `cargo metadata` resolves for the extension on Linux is included, except those needed only to build
+it (procedural macros, build scripts, tests). Texts are those in the crates' own archives.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ REASONS = {
     "toml_edit": "TOML in which every value knows its line and column",
     "winnow": "the parser of packet scripts",
 }
-"""Crates that ours depend on directly, and what for."""
+"""Direct dependencies of our crates, and their purpose."""
 
 PYTHON_REASONS = {
     "jinja2": "the page of a report, with escaping",
@@ -54,7 +56,7 @@ PYTHON_REASONS = {
     "scipy": "quantiles of Student's t and of the binomial distribution",
     "typer": "the command line",
 }
-"""Packages that ours needs, and what for."""
+"""Packages needed by ours, and their purpose."""
 
 
 def main() -> int:
@@ -79,14 +81,14 @@ def main() -> int:
 
 
 def packages() -> set[str]:
-    """Packages that pip installs with the wheel, by name, and those of the extra for figures."""
+    """Packages that pip installs with the wheel, by name, and those in the extra `figures`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["figures"]]
     return {re.split(r"[><=!~ \[]", one)[0] for one in wanted}
 
 
 def linked() -> tuple[list[dict[str, Any]], set[str], dict[str, list[str]]]:
-    """Foreign crates in the engine; the names of those that our manifests name; and each crate's dependencies, by id ("" stands for ours)."""
+    """Third-party crates in the engine; the names of those in our manifests; and each crate's dependencies, by id ("" for ours)."""
     command = ["cargo", "metadata", "--format-version=1", "--locked", "--offline", f"--filter-platform={TARGET}"]
     found = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
     of = {package["id"]: package for package in found["packages"]}
@@ -111,7 +113,7 @@ def linked() -> tuple[list[dict[str, Any]], set[str], dict[str, list[str]]]:
 
 
 def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
-    """The list, with the hash of each crate's archive. Its contents do not depend on where or when it is made."""
+    """The list, with the hash of each crate's archive. Its contents do not depend on where or when it is generated."""
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
     hashes = {(p["name"], p["version"]): p.get("checksum") for p in lock}
     version = next(p["version"] for p in lock if p["name"] == "ackclock-python")

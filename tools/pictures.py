@@ -1,5 +1,5 @@
-"""Draws the picture of README.md with a script of the gallery, and the pictures of study `slow-start`; `--check` reports whether the pictures,
-and the numbers that README.md gives with its own, are up to date.
+"""Draws README.md's picture with a gallery script, and the pictures of study `slow-start`; `--check` reports whether
+the pictures, and the numbers beside README.md's, are up to date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PICTURE = ROOT / "docs" / "images" / "recovery.png"
 STUDY = "slow-start"
 DPI = 150
 NEAR = 2
-"""Allowed difference of a pixel, in levels of 255, because another processor may round differently."""
+"""Allowed difference per pixel, in levels of 255, because another processor may round differently."""
 
 
 def main() -> int:
@@ -61,7 +61,7 @@ def draw(script: Path) -> tuple[bytes, str]:
     printed = io.StringIO()
     picture = io.BytesIO()
     shown = plt.show
-    # drawn on display, in the style of the script
+    # drawn on display, in the script's style
     plt.show = lambda *_, **__: plt.gcf().savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
     try:
         with contextlib.redirect_stdout(printed):

@@ -1,5 +1,6 @@
-"""Writes the library that draws the interactive figures of reports, packed as in pages, with its notices. Its source is the npm package
-with the edition for lines, points and bars. Reports draw nothing else, and the full library, with maps and surfaces, is four times as large.
+"""Writes the library that draws the interactive figures of reports, packed as in pages, with its notices. Its source
+is the npm package of the edition for lines, points and bars. Reports draw nothing else, and the full library, with
+maps and surfaces, is four times as large.
 
     python tools/plotly_js.py TARBALL   # npm pack plotly.js-basic-dist-min@VERSION
     python tools/plotly_js.py --check   # check that the packed library has the hash below
@@ -48,7 +49,7 @@ def member(archive: tarfile.TarFile, name: str) -> str:
 
 
 def notices(script: str, licence: str) -> str:
-    """The library's header and licence, and those that its build keeps for bundled parts."""
+    """The library's header and licence, and those of bundled parts kept by its build."""
     head = script[: script.index("*/") + 2]
     return "\n\n".join(text.strip() for text in (head, licence, *parts(script))) + "\n"
 

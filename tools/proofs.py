@@ -1,12 +1,12 @@
-"""Sentences about short responses, proven or refuted over all loss patterns, on a path and on its neighbours; and their pages.
+"""Sentences about short responses, proven or refuted over all loss patterns, on a path and its neighbours; and their pages.
 
     python tools/proofs.py            # evaluate every case, write measured/proofs/sentences.json and the pages
     python tools/proofs.py --replay   # add the Linux kernel's results in worst, median and drawn cases of the path
     python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
     python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
 
-In the page of a study the table is between two comments: `<!-- proofs prr -->` and `<!-- . -->`. The kernel's results
-belong to the cases that they were made with, and are dropped when the cases change.
+On a study's page the table is between two comments: `<!-- proofs prr -->` and `<!-- . -->`. The kernel's results
+are valid only for the cases in which they were obtained, and are dropped when the cases change.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NEIGHBOURS: dict[str, dict[str, Any]] = {
 
 
 def path(change: dict[str, Any]) -> Scenario:
-    """A ten-segment response at 10 Mbit/s and 50 ms, with these changes."""
+    """A ten-segment response over a 10 Mbit/s, 50 ms path, with these changes."""
     given = {
         "segments": 10,
         "rate": "10 Mbit/s",
@@ -97,10 +97,10 @@ class Sentence:
     text: str
     arms: Sequence[tuple[str, dict[str, Any]]]
     breaks: Callable[[Sequence[prove.Cases]], Any]
-    """Function from the cases of the arms to an array of flags: the cases that break the claim."""
+    """Function from the arms' cases to an array of flags marking the cases that break the claim."""
     magnitude: Callable[[Sequence[prove.Cases]], str]
     without: Sequence[str] = ()
-    """Neighbours on which the claim makes no sense."""
+    """Neighbours for which the claim makes no sense."""
 
 
 def slower(cases: Sequence[prove.Cases]) -> Any:
@@ -135,7 +135,7 @@ def one_more_is_faster(cases: Sequence[prove.Cases]) -> Any:
 
 
 def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
-    """Cases with one loss in which a loss of the previous segment costs more."""
+    """Single-loss cases in which losing the previous segment costs more."""
     took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
     single = single[np.argsort(cases[0]["answers"][single])]
     broken = np.zeros(len(took), dtype=bool)
@@ -144,7 +144,7 @@ def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
 
 
 def last_is_not_worst(cases: Sequence[prove.Cases]) -> Any:
-    """Cases with one loss that costs more than a loss of the last segment."""
+    """Single-loss cases in which the loss costs more than losing the last segment."""
     took, single = prove.numbers.times(cases[0]), cases[0].yes == 1
     last = took[single & (cases[0]["answers"] == cases[0]["answers"].max() // 2 + 1)]
     return single & (took > last.max())
@@ -165,7 +165,7 @@ def counted(cases: Sequence[prove.Cases]) -> str:
 
 
 def by_one(cases: Sequence[prove.Cases]) -> str:
-    """Return the number of cases in which one loss fewer takes longer."""
+    """Return the number of cases that take longer with one loss fewer."""
     return f"in {one_more_is_faster(cases).sum()} of {len(cases[0])} some loss less takes longer"
 
 
@@ -178,7 +178,7 @@ def singles(cases: Sequence[prove.Cases]) -> str:
 
 
 def spread(cases: Sequence[prove.Cases]) -> str:
-    """Range from the fastest case to the worst."""
+    """Range from the fastest case to the slowest."""
     found = prove.summary(cases[0])
     return f"{found.least_s:.4g} to {found.worst_s:.4g} s, timeouts in {found.with_timeouts} of {found.cases}"
 
@@ -343,7 +343,7 @@ def judged(sentence: Sentence, change: dict[str, Any]) -> dict[str, Any]:
 
 
 def cannot(sentence: Sentence) -> str:
-    """Why no kernel replays a sentence; empty if one does."""
+    """Reason why a sentence is not replayed in the kernel; empty if it is."""
     if any(arm.get("profile", "linux-6") != "linux-6" for _, arm in sentence.arms):
         return "no kernel that builds has this stack: none replays it"
     if any("detection" in arm for _, arm in sentence.arms):
@@ -352,7 +352,7 @@ def cannot(sentence: Sentence) -> str:
 
 
 def replayed(sentence: Sentence) -> list[dict[str, Any]]:
-    """The kernel's results in worst, median and drawn cases of the path."""
+    """The kernel's results for the path's worst, median and drawn cases."""
     targets = [prove.Target(name=name, scenario=path(arm)) for name, arm in sentence.arms]
     made = prove.prove(targets, prove.Adversary(name="losses", first=10), jobs=os.cpu_count() or 1)
     rows = [prove.replay(made, target, cases, seed=1) for target, cases in zip(made.targets, made.cases, strict=True)]
@@ -434,7 +434,7 @@ def kernel(sentence: Sentence, one: dict[str, Any]) -> str:
 
 
 def table(record: dict[str, Any], study: str | None = None) -> str:
-    """The sentences, of one study or of all."""
+    """The sentences of one study, or of all."""
     lines = ["| sentence | verdict | on the path | the kernel |", "|---|---|---|---|"]
     for sentence in SENTENCES:
         one = record["sentences"][sentence.id]
@@ -447,7 +447,7 @@ def table(record: dict[str, Any], study: str | None = None) -> str:
 
 
 def pages(record: dict[str, Any]) -> dict[Path, str]:
-    """Each page as it follows from the record."""
+    """Each page, as generated from the record."""
     made = {PAGE: TABLE.sub(lambda _: f"<!-- proofs all -->\n{table(record)}<!-- . -->", PAGE.read_text())}
     for place in sorted(STUDIES.glob("*.md")):
         made[place] = TABLE.sub(
@@ -457,7 +457,7 @@ def pages(record: dict[str, Any]) -> dict[Path, str]:
 
 
 def check() -> int:
-    """Compare pages with the record, and the cases of the path with the engine."""
+    """Compare pages with the record, and the path's cases with the engine."""
     record, wrong = read(), []
     for place, text in pages(record).items():
         if place.read_text() != text:

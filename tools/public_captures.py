@@ -1,10 +1,12 @@
-"""Third-party public captures: whether `ackclock diagnose` reads or refuses each, and its conclusion. None of the files is part of this project.
+"""Public third-party captures: whether `ackclock diagnose` reads or refuses each, and its conclusion. None of the files are part of this project.
 
-`tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by hash under any name,
-and prints one line for each, and a count. The list has the repository, path, size and SHA-256 of each file of at least 240 kB; a clone of
+`tools/public_captures.py FOLDER ...` looks in the folders for the files listed in `tools/public_captures.txt`, by
+hash under any name, and prints one line for each, and a count. The list contains the repository, path, size and
+SHA-256 of each file of at least 240 kB; a clone of
 these repositories contains them.
 
-`tools/public_captures.py --add OWNER/NAME CLONE FOLDER` (a clone, or a bare repository) adds a repository's captures to the list, and puts the files there.
+`tools/public_captures.py --add OWNER/NAME CLONE FOLDER` (a clone, or a bare repository) adds a repository's captures
+to the list, and puts the files there.
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ from ackclock.errors import InputError
 LIST = Path(__file__).with_suffix(".txt")
 ENDINGS = (".pcap", ".pcapng", ".cap", ".dump", ".trace")
 LEAST_FILE, LEAST_DATA = 240_000, 250_000
-"""Minimum size of a listed file, and of one direction of a connection for an answer to be expected, bytes."""
+"""Minimum size of a listed file, and of one direction of a connection for a conclusion to be expected, bytes."""
 
 
 def listed() -> list[tuple[str, int, str, str]]:
-    """An entry of the list: hash, size, repository, path."""
+    """List entry: hash, size, repository, path."""
     rows = [line.split(maxsplit=3) for line in LIST.read_text(encoding="utf-8").splitlines()] if LIST.exists() else []
     return [(row[0], int(row[1]), row[2], row[3]) for row in rows]
 
 
 def add(repository: str, clone: Path, folder: Path) -> None:
-    """Add a repository's captures to the list, and their files to a folder."""
+    """Add a repository's captures to the list, and copy their files to a folder."""
     rows = {row[0]: row for row in listed()}
     folder.mkdir(parents=True, exist_ok=True)
     command = ["git", "-C", str(clone)]
@@ -54,7 +56,7 @@ def add(repository: str, clone: Path, folder: Path) -> None:
 
 
 def found(folders: list[Path]) -> Iterator[tuple[str, str, Path]]:
-    """Repository, path and location of each file that is present."""
+    """Repository, path and location of each file found."""
     rows = listed()
     sizes = {size for _, size, _, _ in rows}
     here: dict[str, Path] = {}
@@ -67,7 +69,7 @@ def found(folders: list[Path]) -> Iterator[tuple[str, str, Path]]:
 
 
 def told(file: Path) -> tuple[str, str]:
-    """Outcome for a file (`refused`, `small`, `concluded`, `no conclusion`), and the answer or the reason."""
+    """Outcome for a file (`refused`, `small`, `concluded`, `no conclusion`), and the conclusion or the reason."""
     try:
         one = diagnose(file)
     except InputError as error:
@@ -83,7 +85,7 @@ def told(file: Path) -> tuple[str, str]:
 
 
 def main() -> int:
-    """A line for each file, and the counts."""
+    """One line per file, and the counts."""
     if sys.argv[1:2] == ["--add"]:
         add(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
         return 0

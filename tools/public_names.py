@@ -46,7 +46,7 @@ def unlisted(module: ModuleType, pages: str) -> list[str]:
 
 
 def check(module: ModuleType) -> Iterator[str]:
-    """Omissions of a module, one line each."""
+    """A module's omissions, one line each."""
     if not (module.__doc__ or "").strip():
         yield f"{module.__name__}: no docstring"
     for name in module.__all__:
@@ -78,7 +78,7 @@ def check_class(place: str, value: type) -> Iterator[str]:
 
 
 def fields(value: type) -> list[str]:
-    """Fields that a dataclass or a table of a scenario adds to its bases."""
+    """Fields that a dataclass or a scenario table adds to its bases."""
     own = inspect.get_annotations(value)
     return [name for name in own if not name.startswith("_") and hasattr(value, "__dataclass_fields__")]
 

@@ -1,10 +1,10 @@
 """Captures of this machine's kernel, in real time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
 `tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in
-separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at three points: at the
-sender, above a card that splits packets (`sender`), after the card, like a switch's mirror port (`mirror`), and at the receiver
-(`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks) is recorded with them, as
-lines of JSON.
+separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at
+three points: at the sender, above a NIC that splits packets (`sender`), after the NIC, like a switch's mirror port
+(`mirror`), and at the receiver (`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight,
+the window, its three clocks) is recorded with them, as JSON lines.
 
 `tools/real_captures.py judge FOLDER`: a table of captures with the fractions of time attributed correctly, left
 undecided, and attributed wrongly. Correctness is defined in `tools/capture_truth.py`.
@@ -45,7 +45,7 @@ FORMAT = "BBBBBBBBIIIIIIIIIIIIIIIIIIIIIIIIQQQQIIIIIIQQQQIIQQIIII"
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A transfer, and the link that it crosses."""
+    """A transfer and its link."""
 
     rate_mbps: float = 10.0
     rtt_ms: float = 40.0
@@ -56,7 +56,7 @@ class Kind:
     block: int = 131_072
     pause_s: float = 0.0
     answer: int = 0
-    """Size of each answer to a request, bytes; 0: one transfer."""
+    """Size of each response, bytes; 0: a single transfer."""
     receive_buffer: int = 0
     send_buffer: int = 0
     nagle: bool = False
@@ -119,7 +119,7 @@ def tun(name: str) -> int:
 
 
 def link(a: int, b: int, kind: Kind) -> None:
-    """The link: packets from `a` pass a queue at its rate; those from `b` are delayed by half the round trip."""
+    """The link: packets from `a` pass through a queue at its rate; those from `b` are delayed by half the RTT."""
     draw = random.Random(1).random
     watch = selectors.DefaultSelector()
     watch.register(a, selectors.EVENT_READ, (a, b, True))
@@ -218,7 +218,7 @@ def serve(kind: Kind, port: int, journal: Path) -> None:
             time.sleep(min(max(due - now, 0), 2e-3))
             continue
         if full and not select.select([], [sock], [], max(sample - now, 0))[1]:
-            continue  # like a program that waits until a third of the buffer is free
+            continue  # as for a program that waits until a third of the buffer is free
         try:
             now_left -= sock.send(block[:now_left])
             full = False

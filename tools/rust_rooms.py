@@ -1,7 +1,7 @@
 """Rooms inside a crate: the dependencies between modules, read from the paths in the sources, and the dependencies that point upwards.
 
-A node is a module directly below a folder's own module, with everything below it. Code in `#[cfg(test)]` does not count, nor do arrows
-between a module and its parent.
+A node is a module directly below a folder's own module, with everything below it. Code in `#[cfg(test)]` does not
+count, nor do edges between a module and its parent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REEXPORT = re.compile(r"^\s*pub(?:\([^)]*\))?\s+use\s+([^;]+);", re.MULTILINE)
 
 
 def arrows(src: Path) -> dict[str, Graph]:
-    """Return, for the crate with its sources in `src`, the graph of each folder's modules; "" is the crate's own."""
+    """Return, for the crate with sources in `src`, the graph of each folder's modules; "" is the crate itself."""
     texts = {_module(src, path): _uncommented(path.read_text(encoding="utf-8")) for path in sorted(src.rglob("*.rs"))}
     tests = {(*module, name) for module, text in texts.items() for name in _FOR_TESTS.findall(text)}
     files = {
@@ -66,7 +66,7 @@ def _uncommented(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return the text without parts that are compiled only for tests."""
+    """Return the text without parts compiled only for tests."""
     while found := re.search(r"#\[cfg\((?:all\()?test\b[^\]]*\]", text):
         text = text[: found.start()] + text[_end_of_item(text, found.end()) :]
     return text
@@ -128,7 +128,7 @@ def _shown(module: tuple[str, ...], text: str, known: set[tuple[str, ...]]) -> I
 def _resolved(
     path: tuple[str, ...], known: set[tuple[str, ...]], shown: Mapping[tuple[str, ...], dict[str, tuple[str, ...]]]
 ) -> tuple[str, ...]:
-    """Return the module in which a path ends, following all re-exports."""
+    """Return the module that a path leads to, following all re-exports."""
     for _ in range(8):
         length = max(n for n in range(len(path) + 1) if path[:n] in known)
         name = path[length : length + 1]

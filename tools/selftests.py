@@ -1,7 +1,7 @@
 """Play the packet scripts of Linux's own self-tests on both backends: `make selftests`.
 
-The scripts are taken from the source package of the kernel that `ackclock linux build` fetched, and stay in the cache next to it: none
-of them are part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it
+The scripts come from the kernel source package fetched by `ackclock linux build`, and are cached next to it: none of
+them are part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it
 sends, differs from the kernel's.
 """
 
@@ -29,7 +29,7 @@ DEFINES = [
 
 
 def scripts() -> Path:
-    """Folder of the scripts, unpacked once per source.
+    """Folder with the scripts, unpacked once per source.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def scripts() -> Path:
 
 
 def main() -> int:
-    """Play, print a line for each script, and return the exit code."""
+    """Play the scripts, print a line for each, and return the exit code."""
     try:
         told = [r for r in play_each(find([scripts()]), backend="both", defines=DEFINES) if isinstance(r, Compared)]
     except AckclockError as error:

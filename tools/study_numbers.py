@@ -1,11 +1,11 @@
-"""Fill the numbers of studies into the documents from the studies' records, or check that both agree.
+"""Copy the studies' numbers from their records into the documents, or check that both agree.
 
-A number stands between two comments, which are invisible on the page:
+A number is enclosed in two comments, which are invisible on the page:
 
     gains <!-- prr.P5.large_high@paper:i -->6.0 % (5.8 to 6.2)<!-- . --> there
 
-`prr` is the study, `P5` the claim, `large_high` the key of its evidence, `paper` the scale; `:i` adds the 95 % interval, `:n` leaves the unit
-out. The verdicts of a study are a table:
+`prr` is the study, `P5` the claim, `large_high` the key of its evidence, `paper` the scale; `:i` adds the 95 %
+interval, `:n` omits the unit. The verdicts of a study are a table:
 
     <!-- verdicts prr -->
     ...
@@ -17,7 +17,7 @@ Every sentence of its publications, with claims, verdicts and causes, is a secon
     ...
     <!-- . -->
 
-Verdicts that differ from those of an earlier version, each with a sentence that gives the reason, are a third:
+Verdicts that differ from those of an earlier version, each with a one-sentence reason, are a third:
 
     <!-- changed pcc -->
     ...
@@ -59,7 +59,7 @@ PATHS = re.compile(r"<!-- paths (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 
 def documents(root: Path = ROOT) -> list[Path]:
-    """Documents with numbers of studies."""
+    """Documents with numbers from studies."""
     return [
         root / "README.md",
         *sorted((root / "docs").glob("*.md")),
@@ -105,7 +105,7 @@ def sentences(match: re.Match[str]) -> str:
 
 
 def changed(match: re.Match[str]) -> str:
-    """Verdicts that differ from those of an earlier version."""
+    """Verdicts that differ from an earlier version's."""
     study = studies.get(match[1])
     if study.before is None:
         raise InputError(
@@ -116,7 +116,7 @@ def changed(match: re.Match[str]) -> str:
 
 
 def paths(match: re.Match[str]) -> str:
-    """The sentences over a study's population of paths, at the largest scale that has them."""
+    """The sentences over a study's path population, at the largest scale that has them."""
     study = studies.get(match[1])
     for scale in reversed(SCALES):
         found = population.recorded(study.recorded(scale), [claim.id for claim in study.claims])

@@ -1,4 +1,4 @@
-"""Writes python/ackclock/scenario/_tables.pyi, the types of the tables that the engine describes, or checks them (--check)."""
+"""Writes python/ackclock/scenario/_tables.pyi, the types of the tables described by the engine, or checks them (--check)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def alias(name: str, held: str) -> str:
 
 
 def table_class(table: type[Table]) -> str:
-    """A class with its keys, as attributes and as arguments."""
+    """A class with its keys as attributes and as arguments."""
     (base,) = table.__bases__
     lines = [f"class {table.__name__}({base.__name__}):", f"    {quoted(table.__doc__ or '', 4)}", ""]
     arguments = []
@@ -80,7 +80,7 @@ def table_class(table: type[Table]) -> str:
 
 
 def attribute(key: Mapping[str, Any]) -> str:
-    """The type of a key's value."""
+    """Type of a key's value."""
     takes = key["takes"]
     if takes["takes"] == "kind":
         return f"Literal[{literal(key['absent'])}]"
@@ -122,7 +122,7 @@ def typed(takes: Mapping[str, Any]) -> str:
 
 
 def entry(key: str, kind: str) -> str:
-    """Return one line, or as many as the formatter would use."""
+    """Return the text as one line, or as many as the formatter would use."""
     line = f"    {key}: {kind}"
     if len(line) <= 120:
         return line

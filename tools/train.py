@@ -1,10 +1,10 @@
-"""Profile-guided optimisation of the profile `release`: rustc gets counts of the instructions that a run executes.
+"""Profile-guided optimisation of the profile `release`: rustc gets the execution counts of a run's instructions.
 
     python tools/train.py PROFILE COMMAND...    runs the command, a build; trains first if the profile is release and a source has changed
 
-Training builds the engine with counters in it, and runs the scenarios of the repository and the smaller cells of the benchmark. A run is
-deterministic, so the same sources give the same counts, apart from the number of checks for a signal. Digests do not depend on the profile.
-Other cargo profiles are built without it.
+Training builds the engine with counters, and runs the repository's scenarios and the benchmark's smaller cells. A run
+is deterministic, so the same sources produce the same counts, apart from the number of checks for signals. Digests do
+not depend on the profile. Other cargo profiles are built without it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def asked(flag: str, folder: str, host: str) -> dict[str, str]:
 
 
 def key(version: str) -> str:
-    """Name from a hash of everything that affects the counts."""
+    """Name derived from a hash of everything that affects the counts."""
     sources = [
         Path(__file__),
         ROOT / "Cargo.toml",
@@ -71,7 +71,7 @@ def key(version: str) -> str:
 
 
 def tool(host: str) -> Path | None:
-    """`llvm-profdata` of this compiler, because Debian's may be older than the counts. Prints a line and returns `None` if it is missing."""
+    """This compiler's `llvm-profdata`, because Debian's may be older than the counts. Prints a line and returns `None` if it is missing."""
     merger = Path(said("rustc", "--print", "sysroot"), "lib", "rustlib", host, "bin", "llvm-profdata")
     if not merger.exists() and shutil.which("rustup"):
         subprocess.run(["rustup", "component", "add", "llvm-tools"], cwd=ROOT, check=False, stdout=sys.stderr)

@@ -1,8 +1,8 @@
-"""A simulation of trouble: `python tools/trouble.py --seed S --steps N`, or `--seed S --story K` to replay one of its stories.
+"""Trouble simulation: `python tools/trouble.py --seed S --steps N`, or `--seed S --story K` to replay one of its stories.
 
-Commands are killed, or meet a failing disk, a second writer, jumping clocks or damaged bytes, all drawn from the seed. The final files are
-compared with those of an undisturbed command, bit for bit. `tests/python/trouble/stories.py` lists the troubles. Needs a C compiler, and
-for full disks `unshare`. Exit code 1 if anything is wrong.
+Commands are killed, or encounter a failing disk, a second writer, jumping clocks or damaged bytes, all drawn from the
+seed. The final files are compared bit for bit with an undisturbed command's. `tests/python/trouble/stories.py` lists
+the troubles. Needs a C compiler, and `unshare` for full disks. Exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     tools/trusted.py SEED COUNT [--family NAME]... [--only CONTROLLER]... [--kernel3 NAME] [--beside CONTROLLER=FILE.c]...
 
-COUNT scenarios of each family (default: all), with the controller in the first flow. `--kernel3` names a kernel built with a patch of BBR's
-version 3, the reference for `bbr3`. A controller without code in the kernel may be compared with its authors' published code, compiled
-(`--beside copa=tcp_copa.c`). Those are different programs, so the comparison uses statistics over the scenarios. Writes
-measured/trusted.json for the book of numbers.
+COUNT scenarios from each family (default: all), with the controller in the first flow. `--kernel3` names a kernel
+built with a patch of BBR's version 3, the reference for `bbr3`. A controller without code in the kernel may be
+compared with its authors' published code, compiled (`--beside copa=tcp_copa.c`). Those are different programs, so the
+comparison uses statistics over the scenarios. Writes measured/trusted.json for the book of numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scenarios(controller: str, seed: int, count: int, families: Sequence[str]) -
 
 
 def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
-    """Cells of a row, one per heading."""
+    """A row's cells, one per heading."""
     ran = [one for one in judged if not one.refused]
     differ = [one for one in ran if not one.identical]
     worst = max((one.effect for one in ran if one.effect is not None), key=abs, default=None)

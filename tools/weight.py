@@ -1,4 +1,4 @@
-"""Measures the cost of an installation: the size in megabytes of each package that pip installs with a wheel, and the CPU time of the first commands.
+"""Measures the cost of an installation: the size in megabytes of each package installed by pip with a wheel, and the CPU time of the first commands.
 
     python tools/weight.py [WHEEL]    # default: the one in dist/; writes measured/weight.json
 
@@ -22,7 +22,7 @@ import book
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BOUND, BEFORE = 450, 632
-"""Total size of all packages, MiB, as reported by `du -m`: the target, and the environment before anything was left out."""
+"""Total size of all packages, MiB, as reported by `du -m`: the target, and the environment before anything was removed."""
 TIMES = {
     "import ackclock": ["-c", "import ackclock"],
     "ackclock --version": ["-m", "ackclock", "--version"],
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def installed(venv: Path, given: Sequence[str]) -> Path:
-    """The interpreter of an environment with the wheel, or with only its dependencies, in the locked versions."""
+    """Interpreter of an environment with the wheel, or with only its dependencies, in the locked versions."""
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     versions = venv / "versions.txt"
     locked = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
@@ -105,7 +105,7 @@ def by_package(site: Path) -> dict[str, int]:
 
 
 def checkout(folder: Path) -> int:
-    """Size of our own package as a wheel would install it, bytes: what it packs from the checkout, a stripped engine, bytecode."""
+    """Size of our own package as installed from a wheel, bytes: files packed from the checkout, a stripped engine, bytecode."""
     listed = subprocess.run(["git", "ls-files", "python"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     packed = [ROOT / line for line in listed.splitlines()]
     packed += (ROOT / "python" / "ackclock" / name for name in ("_lab/lab.html", "linux/sources.tar.xz"))

@@ -2,8 +2,8 @@
 
     tools/wild.py FOLDER|FILE... [--flag -DNAME=VALUE] [--json]
 
-Prints one row per file: its goodput on a 10 Mbit/s path, or why it is refused. The tool fetches nothing and includes no
-foreign code: the files are the user's.
+Prints one row per file: its goodput on a 10 Mbit/s path, or why it is refused. The tool fetches nothing and contains
+no third-party code: the files are the user's.
 """
 
 from __future__ import annotations

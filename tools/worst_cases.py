@@ -1,7 +1,8 @@
-"""Write docs/worst-cases.md: known worst cases found again, the zoo, and the worst case of every built-in controller, alone and against others.
+"""Write docs/worst-cases.md: known worst cases found again, the zoo, and every built-in controller's worst case, alone and against others.
 
 Usage: worst_cases.py [FOLDER] [--without-kernel]. FOLDER keeps the journals (default: build/worst-cases), so that an interrupted run can
-continue. A run takes about ten minutes of CPU time. Without the kernel of the linux backend its results are left out, and the page says so.
+continue. A run takes about ten minutes of CPU time. Without the linux backend's kernel, its results are omitted, and
+the page says so.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ CASES: Sequence[Known] = (
 """Known worst cases, numbered as in the project's first fact sheet: A9 to A13 are bugs, and in the zoo."""
 
 ALONE, BESIDE = 100, 40
-"""Environments in each cell of the tables."""
+"""Number of environments per table cell."""
 
 
 class Page:
@@ -123,7 +124,7 @@ def main(folder: Path, *, kernel: bool) -> None:
 
 
 def cases(page: Page) -> None:
-    """Return known worst cases, and the kernel's results."""
+    """Return the known worst cases and the kernel's results."""
     rows, commands = [], []
     for number, case in enumerate(CASES):
         found = page.searched(case.attack, f"known-{number}")
@@ -160,7 +161,7 @@ def cases(page: Page) -> None:
 
 
 def bugs(page: Page) -> None:
-    """The zoo: the score of each bug, and of the same controller without it."""
+    """The zoo: scores with each bug, and of the same controller without it."""
     rows = []
     for name, bug in zoo.ZOO.items():
         if not bug.budget:  # detected in another way
@@ -221,7 +222,7 @@ def alone(page: Page) -> None:
 
 
 def pairs(page: Page) -> None:
-    """Regret of each controller relative to every other, alone on the path."""
+    """Each controller's regret relative to every other, alone on the path."""
     names = controllers()
     rows = []
     for name in names:
@@ -247,7 +248,7 @@ def pairs(page: Page) -> None:
 
 
 def beside(page: Page) -> None:
-    """Harm of each controller to every other: the loss of goodput compared with a second flow of the victim's kind."""
+    """Each controller's harm to every other: goodput lost compared with a second flow of the victim's kind."""
     names = controllers()
     rows = []
     for name in names:

@@ -1,4 +1,4 @@
-// Sources and destinations of a scenario: addresses and files. `begun(mistaken)` is called once the text is in place,
+// Scenario sources and destinations: addresses and files. `begun(mistaken)` is called once the text is in place,
 // with the link's error or no argument.
 "use strict";
 

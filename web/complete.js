@@ -1,4 +1,4 @@
-// Completion at the cursor in a scenario: keys of the surrounding table and names that a key accepts, taken from the
+// Completion at the cursor in a scenario: keys of the surrounding table and names accepted by a key, taken from the
 // scenario schema.
 "use strict";
 
@@ -91,7 +91,7 @@ function nextHeader(text, from) {
   return found ? from + found.index : text.length;
 }
 
-// Text of a table, without its nested tables and lists.
+// A table's text, without its nested tables and lists.
 function shallow(text, [from, to]) {
   let depth = 0;
   let kept = "";

@@ -19,7 +19,7 @@ class Paper {
     text.addEventListener("scroll", () => this.scrolled());
   }
 
-  // `bad` are line numbers, `places` ranges [{from, length, kind}] whose kind is a CSS class.
+  // `bad` lists line numbers, `places` ranges [{from, length, kind}] with a CSS class as kind.
   paint(bad, places) {
     const { value } = this.text;
     const lines = value.split("\n").length;

@@ -5,7 +5,7 @@
 const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
 
 class Engine {
-  // An instance of a compiled module. `tell(part)` receives the completed fraction of a run, and returns whether to
+  // An instance of a compiled module. `tell(part)` receives the completed fraction of a run and returns whether to
   // stop. `classes` are controllers in JavaScript, by name.
   static async open(module, tell = () => false, classes = {}) {
     const engine = new Engine();
@@ -48,7 +48,7 @@ class Engine {
     return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
   }
 
-  // Check a controller against the rules for all controllers; see `Lab::conform`.
+  // Check a controller against the rules that apply to all controllers; see `Lab::conform`.
   conform(name) {
     return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
   }

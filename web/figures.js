@@ -218,7 +218,7 @@ class Panel {
     const last = Math.min(lower(x, to) + 1, x.length);
     let pen = false;
     let before = 0;
-    // points in the same pixel column are drawn as four: first, minimum, maximum, last
+    // points in the same pixel column are reduced to four: first, minimum, maximum, last
     for (let i = first; i < last;) {
       const column = Math.floor(across(x[i]));
       let least = Infinity;

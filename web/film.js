@@ -23,7 +23,7 @@ function upto(values, x) {
 }
 
 class Reel {
-  // `film` is the worker's answer.
+  // `film` is the worker's response.
   constructor(film) {
     Object.assign(this, { from: film.from, until: film.until_s, names: film.names, ways: film.ways });
     const columns = Object.fromEntries(Object.entries(film.tables.legs.columns).map(([name, { values }]) => [name, values]));
@@ -47,7 +47,7 @@ class Reel {
         link.delay = Math.min(link.delay, takes);
       }
       if (!link.count) link.delay = 0;
-      // departures are in order but arrivals need not be, so they are sorted separately
+      // departures are in order, but arrivals need not be, so arrivals are sorted separately
       link.order = Uint32Array.from({ length: link.count }, (_, i) => i);
       let sorted = true;
       for (let i = 1; i < link.count; i += 1) if (link.arrived_s[i] < link.arrived_s[i - 1]) sorted = false;
@@ -76,7 +76,7 @@ class Reel {
     return { waiting, underway };
   }
 
-  // Longest queue of a link, found by sampling.
+  // A link's longest queue, found by sampling.
   deepest(number) {
     const link = this.links[number];
     if (link.deepest !== undefined) return link.deepest;
@@ -87,7 +87,7 @@ class Reel {
   }
 }
 
-// Positions of links on the canvas, [{link, column, x0, x1, y, back, queue}], for the paths of these flows.
+// Positions of links on the canvas, [{link, column, x0, x1, y, back, queue}], for these flows' paths.
 function layout(reel, flows, width, height) {
   const columns = Math.max(...flows.map((flow) => reel.ways[flow][0].length));
   const placed = new Map();
@@ -140,7 +140,7 @@ class FilmView {
     this.draw();
   }
 
-  // Go to a time; if the current film does not contain it, one that does is requested.
+  // Go to a time; if the current film does not cover it, request one that does.
   at(t) {
     this.t = Math.min(Math.max(t, this.whole[0]), this.whole[1]);
     const outside = !this.reel || this.t < this.reel.from || (this.t > this.reel.until && this.reel.until < this.whole[1]);
@@ -232,7 +232,7 @@ class FilmView {
     const [start, end] = back ? [x1 - room, x0] : [x0 + room, x1];
     for (const packet of underway) this.packet(context, packet, start + packet.part * (end - start), lane, colours);
     if (!room) { waiting.slice(0, 1).forEach((packet) => this.packet(context, packet, start, lane, colours)); return; }
-    // the head of the queue is next to the link; further packets are drawn in rows away from it
+    // the head of the queue is next to the link; later packets are drawn in rows away from it
     const row = Math.max(1, Math.floor((room - 6) / (BOX + 1)));
     const rows = 4;
     const away = back ? 1 : -1;

@@ -25,7 +25,7 @@ function filmingOf({ at, state, figures, cameraman, memory, chosenFlows }) {
   });
   let filmed = 0;
 
-  // Request a new film after another run or another choice of flows.
+  // Request a new film after a new run or a new choice of flows.
   function refilm() {
     const { result } = state;
     if (!at("film-box").open || !result) { filming.forget(); return; }

@@ -40,7 +40,7 @@ function argumentsOf(hook, slots) {
   return hook.told.map((kind, i) => fromSlot(kind, slots, FIRST + i));
 }
 
-// Type that a hook must return, and its description in messages; other hooks may return anything except a promise.
+// Required return type of a hook, and its description in messages; other hooks may return anything except a promise.
 function ruleOf(hook) {
   if (hook.answer === "bool") return ["boolean", "true, false"];
   if (hook.answer === "u32") return ["number", hook.name === "undo_cwnd" ? "a window in segments" : "the target window in segments"];
@@ -89,8 +89,8 @@ class Hooks {
     slots[from + 1] = bytes.length;
   }
 
-  // Create an object and return its number, with its requirements in the slots; a negative number means that it is not
-  // a controller, and the slots hold the reason.
+  // Create an object and return its number, with its requirements in the slots; a negative number means that it is
+  // not a controller, and the slots contain the reason.
   take(address, made) {
     try {
       const object = made();

@@ -1,5 +1,5 @@
-// The page: an editor, a worker that runs its text, and the results. Foreign text is inserted as text only, never as
-// HTML. This file connects the parts. Each part is a function in a separate file, which receives what it needs as
+// The page: an editor, a worker that runs its text, and the results. Untrusted text is inserted only as text, never
+// as HTML. This file connects the parts. Each part is a function in a separate file; it receives its dependencies as
 // arguments and returns what other parts use.
 "use strict";
 
@@ -126,7 +126,7 @@ function heard(data) {
   address();
 }
 
-// Run the requested further seeds, and show their results beside those of the first.
+// Run the requested further seeds, and show their results beside the first one's.
 function besides(job) {
   const count = Number(at("seeds").value);
   at("beside").replaceChildren();
@@ -182,14 +182,14 @@ function put(text, seed = at("seed").value) {
   at("sliders").replaceChildren();
 }
 
-// Start with the text that is now in the editor, or show the error of the link that brought it.
+// Start with the text now in the editor, or show the error in the link that it came from.
 function begun(mistaken) {
   clearTimeout(pause); // a lesson's scenario must not start on its own
   if (mistaken) refuse(mistaken);
   else ask();
 }
 
-// --- a controller of the reader's
+// --- the reader's own controller
 
 // Make the first class of the text the first flow's controller.
 at("mine-give").addEventListener("click", () => {

@@ -1,4 +1,4 @@
-// Conditions that the lessons' tasks set for the user's own run: {text, flow(i, column), places, values(table,
+// Conditions set by the lessons' tasks for the user's own run: {text, flow(i, column), places, values(table,
 // column)}. Lessons are files (python/ackclock/_lessons, or a teacher's own); python/ackclock/_course evaluates the
 // same conditions.
 "use strict";
@@ -21,13 +21,13 @@ function side(run, [factor, table, row, column]) {
   return known.length ? factor * OVER[row](known) : NaN;
 }
 
-// Normal form of a value, for comparison.
+// A value's normal form, for comparison.
 const told = (written) => {
   const bare = written.replace(/^(["'])(.*)\1$/s, "$2").replace(/\s/g, "");
   return bare === written && /^[0-9]/.test(bare) ? String(Number(bare.replaceAll("_", ""))) : bare;
 };
 
-// Keys whose values differ from those of the lesson.
+// Keys with values that differ from the lesson's.
 function changes(run, { written }) {
   const lines = run.text.split("\n");
   const leaves = run.places.filter(([key]) => !run.places.some(([other]) => other.startsWith(`${key}.`)));
@@ -45,7 +45,7 @@ function done(run, lesson, { holds, change, keep }) {
   return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
 }
 
-// A scenario's text without its table `record`, and that table: keys before the first table, and tables of its own.
+// A scenario's text without its table `record`, and that table: keys before the first table, and its own tables.
 function parted(text) {
   const parts = { rest: [], keys: [], tables: [] };
   let inside = null;

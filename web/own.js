@@ -1,5 +1,5 @@
-// A reader's own controller: JavaScript text whose classes flows name as custom:NAME. It runs in the worker, behind
-// lockdown.js.
+// A reader's own controller: JavaScript text with classes that flows refer to as custom:NAME. It runs in the worker,
+// behind lockdown.js.
 "use strict";
 
 const OWN_LONGEST = 2 ** 16; // maximum length, characters
@@ -69,7 +69,7 @@ function workerWith(worker, own) {
 }
 
 class OwnController {
-  // `changed(text)` is called with the text that flows may use from now on.
+  // `changed(text)` is called with the text available to flows from now on.
   constructor(parts, changed) {
     Object.assign(this, { ...parts, changed, used: "", trusted: true, bad: new Set() });
     this.paper = new Paper(parts.text, parts.gutter, parts.marks);
@@ -119,7 +119,7 @@ class OwnController {
     this.state.classList.toggle("bad", bad);
   }
 
-  // Report a controller that could not be loaded.
+  // Report that a controller could not be loaded.
   refuse(message, line) {
     this.bad = line > 0 ? new Set([line]) : new Set();
     this.paint();

@@ -20,7 +20,7 @@ function results() {
       return found;
     }
 
-    // Rows of a table that belong to a flow or a link, in time order.
+    // Table rows that belong to a flow or link, in time order.
     of(name, key, number, time) {
       const label = `${name} ${number}`;
       if (this.memo.has(label)) return this.memo.get(label);
@@ -50,7 +50,7 @@ function results() {
       return found;
     }
 
-    // Values in the form that the lessons' tasks read.
+    // Values in the form read by the lessons' tasks.
     get places() { return this.read.places; }
     values(table, column) { return Array.from(this.columns(table)[column] ?? [], Number); }
 

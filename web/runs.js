@@ -1,9 +1,9 @@
-// Runs scenarios one at a time in a worker; a worker that does not answer is terminated and replaced.
+// Runs scenarios one at a time in a worker; an unresponsive worker is terminated and replaced.
 "use strict";
 
 function runs({ at, files, bytes, unsqueezed }) {
   const OPENS_MS = 5000; // time limit for a worker with a controller to start
-  const PATIENCE_MS = 250; // time that a run may still take once a newer one waits
+  const PATIENCE_MS = 250; // time that a run may still take once a newer one is waiting
 
   class Runner {
     constructor(heard) {
@@ -41,7 +41,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       if (this.own) setTimeout(() => { if (worker === this.worker && !this.ready) this.refuse("it did not end", 0); }, OPENS_MS);
     }
 
-    // The controller's text cannot be used: continue without it.
+    // The controller's text is unusable: continue without it.
     refuse(message, line) {
       this.worker.terminate();
       clearTimeout(this.guard);
@@ -77,7 +77,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
     }
 
-    // Cancel the request, so that a late answer does not replace later messages.
+    // Cancel the request, so that a late response does not replace newer messages.
     forget() {
       this.next = null;
       if (this.job && !this.job.check) this.drop();

@@ -7,7 +7,8 @@ class Seeds {
   // `address` returns the worker's URL, `opening` its first message.
   constructor(address, opening) { Object.assign(this, { address, opening, workers: [], number: 0 }); }
 
-  // Run `job` with each of these seeds. `heard(data, done)` is called after each, with the number of finished runs.
+  // Run `job` with each of these seeds. `heard(data, done)` is called after each one, with the number of finished
+  // runs.
   run(job, seeds, heard) {
     this.stop();
     const number = this.number;

@@ -1,9 +1,9 @@
-// Runs scenarios outside the page's thread. Each message gets one answer, with progress reports in between. One
+// Runs scenarios outside the page's thread. Each message gets one response, with progress reports in between. One
 // function encloses lockdown.js, hooks.js, engine.js and this file; a reader's controller follows that function, and
 // cannot access anything inside it.
 "use strict";
 
-// Columns that the page draws or lists, and tables that conditions of lessons may name (`TABLES`,
+// Columns drawn or listed by the page, and tables that lessons' conditions may name (`TABLES`,
 // python/ackclock/_course/condition.py). All others stay in the worker until a CSV file is requested.
 const DRAWN = {
   flows: null,
@@ -20,7 +20,7 @@ const DRAWN = {
   drops: ["t_s", "link", "flow"],
   acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
-const PARTLY = "acks"; // table of which a run records only the columns above
+const PARTLY = "acks"; // the table from which a run records only the columns above
 const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // columns returned for further seeds
 const EVERY_MS = 100;
 
@@ -48,7 +48,7 @@ function floats(values) {
   return made;
 }
 
-// Copy columns of tables; returns them with the buffers to transfer.
+// Copy table columns; returns them with the buffers to transfer.
 function copied(engine, drawn) {
   const buffers = [];
   const found = {};
@@ -95,7 +95,7 @@ function run(job) {
   post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found, ...own }, [...buffers, ...(shown?.[1] ?? [])]);
 }
 
-// Run the text by which a lesson's tasks are judged, if the job has one that can be run; returns its result with the
+// Run the configuration that a lesson's tasks are checked on, if the job has a valid one; returns its result with the
 // buffers to transfer.
 function asJudged({ judged, seed, budget_ms, memory }) {
   const read = judged === undefined ? { ok: false } : opened.read(judged);
@@ -133,7 +133,8 @@ function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   post({ number, film: { ok, message, from, until_s, names, ways, tables: found } }, buffers);
 }
 
-// Check a controller against the rules for all controllers: random sequences of events, then closed-loop runs, as
+// Check a controller against the rules that apply to all controllers: random sequences of events, then closed-loop
+// runs, as
 // `ackclock.controllers.check` does.
 function check({ number, budget_ms, memory, check: { name, paths, exploded } }) {
   begin(budget_ms);
@@ -176,7 +177,7 @@ async function heard({ data }) {
 
 listen("message", heard);
 const left = lockdown(globalThis);
-// Called once by the code after this function, with its classes by name.
+// Called once, by the code following this function, with its classes by name.
 Object.defineProperty(globalThis, "ackclock_classes", {
   configurable: true,
   value: (given) => { delete globalThis.ackclock_classes; classes = left.length ? {} : given; },

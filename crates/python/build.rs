@@ -1,5 +1,5 @@
 //! Computes the build's identity: a hash of the engine's sources, so that stored runs are not confused with those of
-//! different code that has the same version number.
+//! different code with the same version number.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -10,7 +10,14 @@
  * read():  struct sent, one for each packet, oldest first. Deliveries that are due are made first.
  * write(): struct verdict, one for each packet; a time that has passed means now.
  * poll():  readable when the lookahead of the oldest packet is over.
- * ioctl(): RELAY_HOST makes a device in the caller's namespace; the two hosts of a pair have the numbers 2n and 2n + 1.
+ * ioctl(): RELAY_LINE sets the rate of a device's line. RELAY_HOST makes a device in the caller's namespace; the two hosts of a pair have the numbers 2n and 2n + 1.
+ *
+ * A device without segmentation offload copies packets, as a program's TUN device would. One with it (SG, checksums and
+ * TSO set with ethtool) hands them on as they are, as a veth does behind a router, so packets of several segments arrive
+ * whole. With GRO on, such a device is polled, as a veth is, and the kernel merges what one poll finds. A device with a
+ * line transmits one packet after another: while it is busy, packets wait in its queueing discipline.
+ *
+ * Length: both ends of a device, which sends and receives, and the program between them.
  *
  * The names of packets are kernel addresses, so a program that opens this device must be trusted. The device serves a
  * single program.
@@ -37,7 +44,11 @@
 #endif
 
 #define HOSTS 512
-#define HEAD 104
+#define HEAD 101
+#define OFFLOADS (NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_ALL_TSO)
+#ifndef NETIF_F_GSO_ACCECN /* before Linux 6.18 */
+#define NETIF_F_GSO_ACCECN 0
+#endif
 #define BATCH 512
 
 struct sent {
@@ -45,8 +56,9 @@ struct sent {
 	u64 packet;
 	u32 len;
 	u16 host;
+	u16 segments;
+	u16 segment;		/* payload of a full one, if there are several */
 	u8 after;		/* a delivery came earlier in this nanosecond */
-	u8 unused;
 	u8 head[HEAD];
 };
 
@@ -70,12 +82,27 @@ struct lookahead {
 	u32 unused;
 };
 
+struct line {
+	u64 rate;		/* bit/s */
+	u32 host;
+	u32 framing;		/* bytes charged for each segment in addition to its IP packet */
+};
+
 #define RELAY_HOST _IOWR('a', 1, struct new_host)
 #define RELAY_LOOKAHEAD _IOW('a', 2, struct lookahead)
+#define RELAY_LINE _IOW('a', 3, struct line)
 
 struct host {
 	u64 lookahead;
+	u64 rate;
+	u64 busy_until;
+	u32 framing;
 	u16 number;
+	bool polled;		/* until the end of its polls no arrival causes one */
+	struct net_device *dev;
+	struct hrtimer line;
+	struct sk_buff_head inbox;
+	struct napi_struct napi;
 };
 
 struct note {
@@ -136,16 +163,68 @@ static struct sk_buff *copied(struct sk_buff *skb)
 	return copy;
 }
 
+/* The packet itself, with headers of its own, free of its sender. */
+static struct sk_buff *handed_on(struct sk_buff *skb)
+{
+	skb_orphan(skb);
+	skb_scrub_packet(skb, true);
+	skb_clear_delivery_time(skb);
+	if (skb_cow(skb, 0)) {
+		kfree_skb(skb);
+		return NULL;
+	}
+	return skb;
+}
+
+static struct sk_buff *taken(struct sk_buff *skb, struct net_device *dev)
+{
+	struct sk_buff *copy;
+
+	if (dev->features & NETIF_F_SG)
+		return handed_on(skb);
+	copy = copied(skb);
+	consume_skb(skb);
+	return copy;
+}
+
+/* Bytes that links charge for a packet: its IP packet, framing and headers for each of its segments. */
+static u32 charge(struct sk_buff *skb, u32 framing)
+{
+	u32 more = skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs - 1 : 0;
+
+	return skb->len + framing + more * (skb_tcp_all_headers(skb) + framing);
+}
+
+/* Time at which the line has transmitted a packet; segments of one packet, cut in software, follow each other. */
+static void transmit(struct host *host, u64 now, u32 bytes)
+{
+	u64 bits = bytes * 8ull * NSEC_PER_SEC;
+
+	host->busy_until = max(now, host->busy_until) + div64_u64(bits + host->rate / 2, host->rate);
+	if (!netdev_xmit_more()) {
+		netif_stop_queue(host->dev);
+		hrtimer_start(&host->line, ns_to_ktime(host->busy_until), HRTIMER_MODE_ABS_HARD);
+	}
+}
+
+static enum hrtimer_restart relay_line(struct hrtimer *timer)
+{
+	netif_wake_queue(container_of(timer, struct host, line)->dev);
+	return HRTIMER_NORESTART;
+}
+
 static netdev_tx_t relay_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct host *host = netdev_priv(dev);
-	struct sk_buff *copy = copied(skb);
 	u64 now = ktime_get_ns();
 	u64 deadline = now + host->lookahead;
+	struct sk_buff *copy;
 	bool first;
 
 	skb_tx_timestamp(skb);
-	consume_skb(skb);
+	if (host->rate)
+		transmit(host, now, charge(skb, host->framing));
+	copy = taken(skb, dev);
 	if (!copy) {
 		dev->stats.tx_dropped++;
 		return NETDEV_TX_OK;
@@ -170,9 +249,29 @@ static enum hrtimer_restart relay_alarm(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void receive(struct sk_buff *skb)
+static bool merges(struct net_device *dev)
 {
-	struct net_device *dev = devices[note(skb)->host ^ 1];
+	return dev->features & NETIF_F_SG && dev->features & NETIF_F_GRO;
+}
+
+static struct net_device *target(struct sk_buff *skb)
+{
+	return devices[note(skb)->host ^ 1];
+}
+
+static void poll_soon(struct host *host)
+{
+	if (skb_queue_empty(&host->inbox) || host->polled || !napi_schedule_prep(&host->napi))
+		return;
+	host->polled = true;
+	__napi_schedule(&host->napi);
+}
+
+/* Hand a packet to its host; returns whether it waits for a poll. */
+static bool receive(struct sk_buff *skb)
+{
+	struct net_device *dev = target(skb);
+	struct host *host = netdev_priv(dev);
 
 	skb_mark_not_on_list(skb);
 	skb->prev = NULL;
@@ -184,8 +283,12 @@ static void receive(struct sk_buff *skb)
 	skb_probe_transport_header(skb);
 	skb_record_rx_queue(skb, 0);
 	local_bh_disable();
-	netif_receive_skb(skb);
+	if (merges(dev))
+		__skb_queue_tail(&host->inbox, skb);
+	else
+		netif_receive_skb(skb);
 	local_bh_enable();
+	return merges(dev);
 }
 
 /* Time of the next delivery. */
@@ -198,6 +301,8 @@ static u64 next_delivery(void)
 
 static void deliver_due(void)
 {
+	bool polls = false;
+
 	for (;;) {
 		u64 now = ktime_get_ns();
 		struct sk_buff *skb = NULL;
@@ -210,9 +315,53 @@ static void deliver_due(void)
 		}
 		spin_unlock_bh(&guard);
 		if (!skb)
-			return;
+			break;
+		polls |= receive(skb);
+	}
+	if (!polls)
+		return;
+	local_bh_disable();
+	for (u32 i = 0; i < devices_made; i++)
+		poll_soon(netdev_priv(devices[i]));
+	local_bh_enable();
+}
+
+/* Put what has arrived by now into the inbox: a poll takes all packets of its nanosecond. */
+static void collect_due(struct host *host)
+{
+	u64 now = ktime_get_ns();
+	struct rb_node *node, *next;
+
+	spin_lock(&guard);
+	for (node = rb_first_cached(&deliveries); node; node = next) {
+		struct sk_buff *skb = rb_to_skb(node);
+
+		next = rb_next(node);
+		if (note(skb)->t > now)
+			break;
+		if (target(skb) != host->dev)
+			continue;
+		rb_erase_cached(node, &deliveries);
 		receive(skb);
 	}
+	last_delivery = now;
+	spin_unlock(&guard);
+}
+
+static int relay_napi(struct napi_struct *napi, int budget)
+{
+	struct host *host = container_of(napi, struct host, napi);
+	struct sk_buff *skb;
+	int done = 0;
+
+	collect_due(host);
+	while (done < budget && (skb = __skb_dequeue(&host->inbox))) {
+		napi_gro_receive(napi, skb);
+		done++;
+	}
+	if (done < budget && napi_complete_done(napi, done))
+		host->polled = false;
+	return done;
 }
 
 /* Delivery thread, at the lowest priority: a timer that expires in the nanosecond of a delivery acts
@@ -261,8 +410,9 @@ static ssize_t relay_read(struct file *file, char __user *to, size_t room, loff_
 		s->packet = (u64)skb;
 		s->len = skb->len;
 		s->host = note(skb)->host;
+		s->segments = skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
+		s->segment = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : 0;
 		s->after = note(skb)->after;
-		s->unused = 0;
 		memset(s->head, 0, HEAD);
 		skb_copy_bits(skb, 0, s->head, min_t(u32, skb->len, HEAD));
 	}
@@ -309,7 +459,21 @@ static __poll_t relay_poll(struct file *file, poll_table *table)
 	return alarm_at <= ktime_get_ns() ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
+static int relay_open(struct net_device *dev)
+{
+	napi_enable(&((struct host *)netdev_priv(dev))->napi);
+	return 0;
+}
+
+static int relay_stop(struct net_device *dev)
+{
+	napi_disable(&((struct host *)netdev_priv(dev))->napi);
+	return 0;
+}
+
 static const struct net_device_ops relay_netdev_ops = {
+	.ndo_open = relay_open,
+	.ndo_stop = relay_stop,
 	.ndo_start_xmit = relay_xmit,
 };
 
@@ -325,6 +489,8 @@ static void relay_setup(struct net_device *dev)
 #else
 	dev->features |= NETIF_F_LLTX;
 #endif
+	dev->hw_features = OFFLOADS;
+	dev->features = NETIF_F_GSO_ACCECN;
 	dev->mtu = 1500;
 	dev->min_mtu = 68;
 	dev->max_mtu = 65535;
@@ -349,6 +515,10 @@ static long make_host(struct new_host __user *to)
 	dev_net_set(dev, current->nsproxy->net_ns);
 	host = netdev_priv(dev);
 	host->number = devices_made;
+	host->dev = dev;
+	skb_queue_head_init(&host->inbox);
+	hrtimer_setup(&host->line, relay_line, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
+	netif_napi_add(dev, &host->napi, relay_napi);
 	error = register_netdev(dev);
 	if (error) {
 		free_netdev(dev);
@@ -362,6 +532,8 @@ static long make_host(struct new_host __user *to)
 static long relay_ioctl(struct file *file, unsigned int what, unsigned long arg)
 {
 	struct lookahead wanted;
+	struct line line;
+	struct host *host;
 
 	switch (what) {
 	case RELAY_HOST:
@@ -372,6 +544,15 @@ static long relay_ioctl(struct file *file, unsigned int what, unsigned long arg)
 		if (wanted.host >= devices_made)
 			return -EINVAL;
 		((struct host *)netdev_priv(devices[wanted.host]))->lookahead = wanted.ns;
+		return 0;
+	case RELAY_LINE:
+		if (copy_from_user(&line, (void __user *)arg, sizeof(line)))
+			return -EFAULT;
+		if (line.host >= devices_made)
+			return -EINVAL;
+		host = netdev_priv(devices[line.host]);
+		host->rate = line.rate;
+		host->framing = line.framing;
 		return 0;
 	}
 	return -ENOTTY;

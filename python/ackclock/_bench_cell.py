@@ -13,13 +13,13 @@ YARDSTICK_PACKETS = 500_000
 
 
 def main() -> None:
-    """Measure one cell. Peak memory is read before the yardstick runs, which allocates its own."""
+    """Measure one cell. Peak memory is read before the yardstick runs, because the yardstick allocates memory itself."""
     ask = json.load(sys.stdin)
     text = ask["scenario"]
     if isinstance(text, dict):
         json.dump({"ns": in_turn(text, ask["repeats"])}, sys.stdout)
         return
-    if ask["repeats"] == 0:  # a single run, for a caller that counts its instructions
+    if ask["repeats"] == 0:  # single run, for a caller that counts its instructions
         json.dump({"packets": cost(text, least_s=0.0)[1]}, sys.stdout)
         return
     start = peak_rss_bytes()
@@ -38,7 +38,7 @@ BATCH = ", run_batch"
 
 
 LEAST_S = 0.1
-"""Shortest user CPU time that can be measured, seconds; some systems count in ticks of 4 ms."""
+"""Shortest user CPU time that can be measured, seconds; some systems count in 4 ms ticks."""
 
 
 def cost(text: str, *, batch: bool = False, least_s: float = LEAST_S) -> tuple[float, int]:
@@ -56,7 +56,7 @@ def cost(text: str, *, batch: bool = False, least_s: float = LEAST_S) -> tuple[f
 
 
 def in_turn(texts: dict[str, str], repeats: int) -> dict[str, list[float]]:
-    """Return the cost per packet in each scenario, ns. Every repeat runs all scenarios once, so that noise on the machine affects all of them alike."""
+    """Return the cost per packet in each scenario, ns. Every repeat runs all scenarios once, so that machine noise affects all of them alike."""
     ns: dict[str, list[float]] = {name: [] for name in texts}
     for _ in range(repeats):
         for name, text in texts.items():
@@ -74,7 +74,7 @@ class Reno:
             window.cwnd += ack.acked if window.in_slow_start else ack.acked / window.cwnd
 
     def on_congestion_event(self, window: _engine.Window, in_flight: int) -> float:  # noqa: ARG002
-        """Return half of the window."""
+        """Return half the window."""
         return window.cwnd / 2
 
 

@@ -1,5 +1,5 @@
-"""The only module that starts other processes. The current folder may be another user's, so nothing in it may be
-executed.
+"""The only module that starts other processes. The current folder may belong to another user, so nothing in it
+may be executed.
 
 | kind | current folder | environment | for |
 | --- | --- | --- | --- |
@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 NOWHERE = "/"
-"""Current folder of processes that use no relative paths."""
+"""Current folder for processes that use no relative paths."""
 
 PASSED = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
@@ -56,7 +56,7 @@ PREFIXES = ("ACKCLOCK_", "CARGO_", "LC_", "RUSTUP_", "XDG_")
 LISTS = frozenset({
     "LD_LIBRARY_PATH", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "PKG_CONFIG_PATH", "PYTHONPATH",
 })  # fmt: skip
-"""Variables with lists of folders, in which an empty or relative entry means the current folder."""
+"""Variables that list folders, where an empty or relative entry means the current folder."""
 
 BOOT = """\
 import sys
@@ -72,12 +72,12 @@ if path:
 sys.argv = [target, *arguments]
 getattr(sys.modules[module], function)(*arguments)
 """
-"""Program that our Python processes run. The first modules are loaded before the module path of the user's process is
+"""Program run by our Python processes. The first modules are loaded before the user process's module path is
 restored.
 """
 
 SHELL = "/bin/sh"
-"""Shell that limits a program's memory before starting it: a multi-threaded process cannot do that for its child."""
+"""Shell that limits a program's memory before starting it; a multi-threaded process cannot do that for its child."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -106,7 +106,7 @@ def python(target: str, *arguments: str, leave: bool = False, loads: Sequence[st
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of our processes.
+    """Return the environment for our processes.
 
     Parameters
     ----------

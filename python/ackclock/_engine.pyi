@@ -83,7 +83,7 @@ class Library:
     def __new__(cls, path: str, options: str, file: str) -> Library: ...
     @property
     def reads(self) -> list[str]:
-        """Names of the files that its controllers read."""
+        """Names of the files read by its controllers."""
     @property
     def name(self) -> str: ...
     @property
@@ -139,6 +139,7 @@ def netem(
     seed: int,
     duplicate: int = 0,
     corrupt: int = 0,
+    jitter: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]: ...
 def path_facts(network: object, path: str | None, files: type[_Files]) -> tuple[int, int | None, int, int]: ...
 def mean_bps(link: object, files: type[_Files]) -> int | None: ...

@@ -4,7 +4,7 @@
 | --- | --- |
 | read by the command | never |
 | named by the user | yes |
-| in a folder named by the user | only if the folder already has output of the same kind, as one of our files in it shows |
+| in a folder named by the user | only if one of our files shows that the folder already contains output of the same kind |
 
 Length: names, marks, locks and writes change together: each is a promise about the same folder.
 """
@@ -60,8 +60,8 @@ OWN: Sequence[str] = ("*",)
 """Value of `marks` for a folder of our own that contains nothing else."""
 
 _inputs: list[Path] | None = None
-"""Files that the command has read so far; None in a program that imports ackclock, which may overwrite files it has
-read.
+"""Files read so far by the command; None in a program that imports ackclock, because it may overwrite files
+it has read.
 """
 
 _leave = True
@@ -73,22 +73,22 @@ _held: list[int] = []
 """Pipes opened to check that they have a reader. Closing one would signal end of file to the reader."""
 
 STAGED = re.compile(r"\.ackclock-[0-9a-f]{16}")
-"""Names of folders in which files are collected before they are moved. Other programs may use such names, so ours also contain a mark."""
+"""Names of folders in which files are collected before they are moved. Other programs may use such names, so our folders also contain a mark."""
 
 MARK = ".ackclock"
-"""Marker file of such a folder, written before any other."""
+"""Marker file in such a folder, written before any other."""
 
 MARKED = b"This folder is made and removed by a command of ackclock.\n"
-"""First line of the marker file. The names of the files that identify the folder's kind follow; a folder for a single
-file has none.
+"""First line of the marker file. It is followed by the names of the files that identify the folder's kind; a folder
+for a single file has none.
 """
 
 PATIENCE_S = 3.0
-"""Time for which a pipe may lack a reader, seconds: a shell starts both ends at once."""
+"""Maximum time without a reader on a pipe, seconds: a shell starts both ends at once."""
 
 
 def begin() -> None:
-    """Start a command: forget the inputs of the previous one. From now on, files that have been read are not
+    """Start a command: forget the previous one's inputs. From now on, files that have been read are not
     overwritten and no compiler is started without permission.
     """
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
@@ -104,12 +104,12 @@ def end() -> None:
 
 
 def guarding() -> bool:
-    """Return whether a command is running. Its current folder may belong to a stranger."""
+    """Return whether a command is running. Its current folder may belong to someone else."""
     return _inputs is not None
 
 
 def give_leave() -> None:
-    """Record that the user named a program or gave --own-code."""
+    """Record that the user named a program or passed --own-code."""
     global _leave  # noqa: PLW0603 - a command is one process
     _leave = True
 
@@ -165,7 +165,7 @@ def _covers(taken: Path, path: Path) -> bool:
 
 
 def _holds(folder: Path, file: os.stat_result) -> bool:
-    """Return whether a hard link to a file is in a folder."""
+    """Return whether a folder contains a hard link to a file."""
     return any(
         os.path.samestat(file, os.lstat(os.path.join(place, name)))
         for place, _, names in os.walk(folder)
@@ -225,7 +225,7 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
 
 
 def remove(places: Iterable[Path], what: str) -> None:
-    """Remove outdated files of ours.
+    """Remove our outdated files.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
 
 
 def _marked(folder: Path, marks: Sequence[str]) -> bool:
-    """Return whether the folder, or a part left there by a killed writer, has a mark. Writers move marks last."""
+    """Return whether there is a mark in the folder, or in a part left there by a killed writer. Writers move marks last."""
     places = (folder, *_parts(folder))
     return marks is OWN or any(is_ours(place / mark) for place in places for mark in marks)
 
@@ -295,8 +295,8 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _is_part(folder: Path) -> bool:
-    """Return whether a folder is one of our parts: it has our marker file, or its writer was killed before it had
-    written the marker or anything else.
+    """Return whether a folder is one of our parts: it has our marker file, or its writer was killed before
+    writing the marker or anything else.
     """
     try:
         if folder.is_symlink() or not folder.is_dir():
@@ -355,7 +355,7 @@ LARGEST_ABOUT = 2**28
 """Maximum size of a `run.json` or an `evaluate.json`, bytes; they have a row for each flow or cell."""
 
 GENERATOR = b'<meta name="generator" content="ackclock">'
-"""Element in the head of each of our pages."""
+"""HTML element in the head of each of our pages."""
 
 
 class UnreadError(InputError):
@@ -363,7 +363,7 @@ class UnreadError(InputError):
 
 
 def regular(path: Path, most: int) -> bytes:
-    """Return the content of a file that the command reads. Files that could block or never end are refused.
+    """Return the content of a file read by the command. Files that could block or never end are refused.
 
     Parameters
     ----------
@@ -465,11 +465,11 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
 
 
 def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path]) -> None:
-    """Move the files of a part into a folder, marks last. Everything else is synced before a mark is moved, so that a
+    """Move a part's files into a folder, marks last. Everything else is synced before a mark is moved, so that a
     mark proves that all files are present even after a power failure.
     """
     gone = [name for name in last if os.path.lexists(folder / name)]
-    for name in gone:  # no mark while the folder contains both old and new output
+    for name in gone:  # no mark may exist while the folder contains both old and new output
         (folder / name).unlink()
     if gone:
         sync(folder)
@@ -484,7 +484,7 @@ def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path])
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the names in a folder, to the disk.
+    """Flush a file, or the names in a folder, to disk.
 
     Raises
     ------
@@ -495,7 +495,7 @@ def sync(path: Path) -> None:
     try:
         os.fsync(opened)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system does not support it
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not supported by the file system
             raise
     finally:
         os.close(opened)
@@ -508,7 +508,7 @@ def _name(folder: Path) -> Path:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """Create one of our folders in a folder of the user's, and remove it at the end. Leftovers of killed commands there
+    """Create one of our folders in one of the user's, and remove it at the end. Leftovers of killed commands there
     are removed as well.
 
     Yields
@@ -537,7 +537,7 @@ def remove_parts(folder: Path) -> None:
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
-    """Check all destinations before moving the first file. In a folder of our own, such as a sweep's, inputs may be replaced."""
+    """Check all destinations before moving the first file. In one of our own folders, such as a sweep's, inputs may be replaced."""
     if marks is OWN:
         return
     ours = _marked(folder, marks)
@@ -561,10 +561,10 @@ def _gate(folder: Path) -> Iterator[None]:
 
 
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
-    """Create and lock a part, and remove the parts of killed writers, whose locks the system has released."""
+    """Create and lock a part, and remove parts of killed writers, recognised by their released locks."""
     # tested without reading the file, because reading it may fail
     if STAGED.fullmatch(folder.name) and os.path.lexists(folder / MARK):
-        return _made(part, marks)  # a part within a part has the same writer, which already holds the lock
+        return _made(part, marks)  # a part within a part has the same writer, who already holds the lock
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -640,8 +640,8 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return the system's reason in a few words. Polars and the engine report it with an error number, SQLite in words
-    of its own.
+    """Return the system's reason in a few words. Polars and the engine report it with an error number, SQLite in its
+    own words.
     """
     said, number = _said(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
@@ -673,10 +673,8 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
 
 
 def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
-    """Write a table, or the result of a lazy plan.
-
-    If the end of a file cannot be written, Polars reports only "transport error". Another write is then tried, to get
-    the system's reason.
+    """Write a table, or the result of a lazy plan. If the end of a file cannot be written, Polars reports only
+    "transport error"; another write is then attempted to obtain the system's reason.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""HTML for values in a notebook: headings, tables and text. Plain HTML that inherits the notebook's colours."""
+"""HTML for values in a notebook: headings, tables and text, inheriting the notebook's colours."""
 
 from __future__ import annotations
 

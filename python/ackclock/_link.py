@@ -1,4 +1,4 @@
-"""Links of the lab: the fragment of the page's address contains a compressed scenario and a seed."""
+"""Lab links: the fragment of the page's address contains a compressed scenario and a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINK = re.compile(
 
 
 def made(text: str, seed: int | str = 1) -> str:
-    """Return the fragment of the link for a scenario.
+    """Return the link fragment for a scenario.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def read(link: str) -> tuple[str, str]:
 
 
 def lesson(link: str) -> str:
-    """Return the name of the lesson in which the link was copied; empty if there is none.
+    """Return the name of the lesson that the link was copied from; empty if there is none.
 
     Examples
     --------

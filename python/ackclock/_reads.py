@@ -1,8 +1,9 @@
 """Records the files that the user's own Python code reads during import and while its first instance is created:
 modules, weights, tables.
 
-All of these files determine the code's identity, so that a run found in a store was made by the same code with the same data. Files
-that belong to the Python installation, the system or ackclock do not count. Files that a class reads later are not seen; the class lists them in `reads`.
+All of these files determine the code's identity, so that a run found in a store was made by the same code with the
+same data. Files that belong to the Python installation, the system or ackclock do not count. Files read later by a
+class are not noticed; the class has to list them in `reads`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MOST = 10_000
 """Maximum number of files."""
 
 DEEPEST = 100
-"""Maximum call depth between own code and the call that opens a file."""
+"""Maximum call depth between user code and the call that opens a file."""
 
 _turn = threading.RLock()
 _hearing: tuple[Path, dict[str, None]] | None = None
@@ -39,7 +40,7 @@ _hooked = False
 
 
 class Source(SourceFileLoader):
-    """Loader that ignores bytecode caches, which may be stale for a file that changed within a second and kept its
+    """Loader that ignores bytecode caches, which may be stale for a file changed within a second without changing
     size.
     """
 
@@ -48,7 +49,7 @@ class Source(SourceFileLoader):
 
 
 class _Fresh(MetaPathFinder):
-    """Modules in the folder of own code, loaded from their source."""
+    """Modules in the user code's folder, loaded from source."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -76,7 +77,7 @@ def listen() -> None:
 
 @contextmanager
 def heard(folder: Path) -> Iterator[dict[str, None]]:
-    """Record the files that are read in the block. Modules of the folder that were imported earlier are imported again.
+    """Record the files read in the block. Modules from the folder that were imported earlier are imported again.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _of_own_code() -> bool:
-    """Return whether own code is opening the file."""
+    """Return whether user code is opening the file."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(DEEPEST):
         if frame is None:
@@ -167,7 +168,7 @@ def _content(path: str, *state: int) -> str:  # noqa: ARG001 - `state` is what t
 
 
 def named(names: object, folder: Path, *, whose: str) -> list[str]:
-    """Return the data files that a class declares; names are relative to its folder.
+    """Return the data files declared by a class; names are relative to its folder.
 
     Raises
     ------

@@ -1,13 +1,12 @@
-"""Protection from the user's own code: a small parent process waits for the command, which runs as its child.
+"""Protection from the user's own code: a small parent process waits for the command, which runs as its child. Users'
+controllers, stacks and studies are programs. They may end their process (`exit(0)` in C, `os._exit`, a signal), hang,
+or close its standard output. A command that may run one is therefore a child, forked before anything is loaded.
+Nothing is copied back, and the terminal is shared. The last thing the child does is to write its exit code to a pipe.
+If that is missing, or differs from the real exit code, the parent reports it in one line and exits with 2.
 
-Own controllers, stacks and studies are programs. They may end their process (`exit(0)` in C, `os._exit`, a signal), hang, or close its
-standard output. A command that may run one is therefore a child, forked before anything is loaded. Nothing is copied back, and the terminal
-is shared. The last thing the child does is to write its exit code to a pipe. If that is missing, or differs from the real exit code, the
-parent reports it in one line and exits with 2.
-
-Both processes share a page of memory. The engine records there which hook of whose code each thread is running (`crates/core/src/calls.rs`),
-and `doing` records what is being loaded. The parent can therefore report where a command ended, and it kills a command whose own code does not
-return from a call.
+Both processes share a page of memory. The engine records there which hook of which user code each thread is running
+(`crates/core/src/calls.rs`), and `doing` records what is being loaded. The parent can therefore report where a
+command ended, and it kills a command if user code does not return from a call.
 """
 
 from __future__ import annotations
@@ -42,18 +41,18 @@ __all__ = [
 ]
 
 ROOMS, ROOM = 64, 128
-"""Number of threads that have a slot on the page, and bytes per slot; the same as in `crates/core/src/calls.rs`."""
+"""Number of threads with a slot on the page, and bytes per slot; the same as in `crates/core/src/calls.rs`."""
 DOING = ROOMS * ROOM
-"""Offset of the text of `doing`: a counter, then UTF-8."""
+"""Offset of the text set by `doing`: a counter, then UTF-8."""
 TEXT = 504
 HEARD = DOING + 8 + TEXT
-"""Offset of the number of signals that the command has received."""
+"""Offset of the number of signals received by the command."""
 SIZE = HEARD + 8
 
 WORD = b"ackclock answers "
 LIMIT_S = 60.0
-"""Maximum wall time of one call into own code, or of loading it, seconds, unless ACKCLOCK_CALL_LIMIT sets another
-limit.
+"""Maximum wall time of one call into user code, or of loading it, seconds, unless ACKCLOCK_CALL_LIMIT sets a
+different limit.
 """
 TICK_S = 0.5
 FAILED, INTERRUPTED = 2, 130
@@ -61,14 +60,14 @@ FAILED, INTERRUPTED = 2, 130
 _FILE = re.compile(r"\.(?:py:\w+|c|rs)$")
 _OPTIONS = ("--own-code", "--stack", "--controller")
 _ALWAYS = frozenset({"stack", "study"})
-"""Commands that run third-party programs whatever their options."""
+"""Commands that run third-party programs regardless of their options."""
 
 _page: Page | None = None
 _ran: list[str] = []
 
 
 def needed(words: Sequence[str]) -> bool:
-    """Return whether a command line may run own code.
+    """Return whether a command line may run user code.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def needed(words: Sequence[str]) -> bool:
 
 
 def alone() -> bool:
-    """Return whether this process has a single thread: fork copies only the calling one."""
+    """Return whether this process is single-threaded: fork copies only the calling thread."""
     threads = sys.modules.get("threading")
     return threads is None or threads.active_count() == 1
 
@@ -94,24 +93,24 @@ def limit_s() -> float:
 
 
 def note(code: str) -> None:
-    """Record that own code is about to run in this process."""
+    """Record that user code is about to run in this process."""
     if code not in _ran:
         _ran.append(code)
 
 
 def forget() -> None:
-    """Forget own code that ran earlier, at the start of a command in a program that calls several."""
+    """Forget user code that ran earlier, at the start of a command in a program that calls several commands."""
     _ran.clear()
 
 
 def ran() -> str:
-    """Return the own code that has run in this process; empty if none has."""
+    """Return the user code that has run in this process; empty if none has."""
     return ", ".join(_ran[:3])
 
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Record on the page what own code is doing outside hooks, such as loading."""
+    """Record on the page what user code is doing outside hooks, such as loading."""
     page = _page
     if page is None:
         yield
@@ -125,7 +124,7 @@ def doing(what: str) -> Iterator[None]:
 
 
 class Page:
-    """Memory that a process and its child share.
+    """Memory shared by a process and its child.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ class Page:
 
     @property
     def heard(self) -> int:
-        """Return the number of signals that the child has received."""
+        """Return the number of signals received by the child."""
         return int(struct.unpack_from("<Q", self._memory, HEARD)[0])
 
     def hear(self) -> None:
@@ -159,7 +158,7 @@ class Page:
         struct.pack_into("<Q", self._memory, HEARD, self.heard + 1)
 
     def use(self, *, watches: bool = True) -> None:
-        """Record the calls of this process, the child, on this page from now on, and make it end with its parent.
+        """From now on, record the calls of this process, the child, on this page, and make it end with its parent.
 
         Parameters
         ----------
@@ -175,7 +174,7 @@ class Page:
         _engine.share_calls(self._memory)
 
     def where(self) -> str:
-        """Return where own code is: the hooks that threads are running, or the activity outside hooks."""
+        """Return where user code is: the hooks that threads are running, or the activity outside hooks."""
         found = sorted({text for _, inside, text in self._rooms() if inside})
         return " or ".join(found[:3]) or self.doing
 
@@ -236,7 +235,7 @@ def behind(work: Callable[[], int]) -> int:
         os.close(answer)
         return _answered(page, word, parent, before, work)
     os.close(word)
-    os._exit(_awaited(page, answer, child, heeded))  # the parent has nothing to clean up
+    os._exit(_awaited(page, answer, child, heeded))  # nothing to clean up in the parent
 
 
 def _answered(page: Page, word: int, parent: int, mask: Any, work: Callable[[], int]) -> int:
@@ -271,7 +270,7 @@ def heard(number: int, frame: Any) -> None:  # noqa: ARG001 - a handler
 
 
 def _limited() -> None:
-    """Limit memory to that of the machine and the number of processes to 4096 above the current number, so that runaway
+    """Limit memory to the machine's and the number of processes to 4096 above the current number, so that runaway
     code ends only itself.
     """
     import resource
@@ -306,7 +305,7 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
         told = signal.sigtimedwait(heeded, max(0.01, min([next_look, *(at for at, *_ in late)]) - time.monotonic()))
         if told is not None and told.si_signo != signal.SIGCHLD:
             asked = told.si_signo
-            if told.si_pid:  # sent by a process, perhaps only to this one; the terminal signals both
+            if told.si_pid:  # sent by a process, perhaps only to this one, whereas the terminal signals both
                 late.append((time.monotonic() + 0.2, told.si_signo, page.heard))
         now = time.monotonic()
         for one in [one for one in late if one[0] <= now]:

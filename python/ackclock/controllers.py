@@ -1,4 +1,4 @@
-"""Your own congestion controllers in Python, and the conformance test that every controller has to pass.
+"""User-defined congestion controllers in Python, and the conformance test that every controller has to pass.
 
 Examples
 --------

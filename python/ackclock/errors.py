@@ -1,4 +1,4 @@
-"""Errors that a caller can cause. Each message is one line: what was asked, what was found, what is allowed."""
+"""Errors that a caller can cause. Each message is one line: what was requested, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class AckclockError(Exception):
     """Base class of every error that a caller can cause or fix."""
 
     exit_code = 2
-    """Exit code of a command that ends with this error."""
+    """Exit code of a command ending with this error."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shown(foremost(message)))
 
 
 class InputError(AckclockError, ValueError):
-    """An argument, a file or a folder that cannot be used."""
+    """An unusable argument, file or folder."""
 
 
 class ControllerError(AckclockError, RuntimeError):
@@ -50,7 +50,7 @@ class ControllerError(AckclockError, RuntimeError):
 
 
 class UnavailableError(AckclockError, RuntimeError):
-    """Something needed by the request is missing from the environment."""
+    """Something required by the request is missing from the environment."""
 
     exit_code = 3
 
@@ -111,7 +111,7 @@ class ScenarioError(InputError):
         return self._changed(source=source, place=place, more=[one.read_from(source, places) for one in self.more])
 
     def all(self) -> list[ScenarioError]:
-        """Return all errors of the scenario: this one first, then the others, each key once."""
+        """Return all errors in the scenario: this one first, then the others, each key once."""
         found: dict[tuple[str, str], ScenarioError] = {}
         for one in (self, *self.more):
             found.setdefault((one.key, one.found), one)
@@ -119,7 +119,7 @@ class ScenarioError(InputError):
 
     @classmethod
     def together(cls, errors: Iterable[ScenarioError]) -> ScenarioError:
-        """Return the first of several errors, which carries the others."""
+        """Return the first of several errors, with the others attached."""
         first, *more = (one for error in errors for one in error.all())
         return first._changed(more=more)
 
@@ -175,7 +175,7 @@ def said(error: BaseException) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a value as TOML would spell it, shortened for a message."""
+    """Return a value in TOML notation, shortened for a message."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list | tuple):
@@ -191,7 +191,7 @@ def quote(value: object) -> str:
 
 
 MOST_BESIDE = 60
-"""Maximum number of characters of a list of names that is printed next to the nearest name."""
+"""Maximum number of characters in a list of names printed beside the nearest name."""
 
 
 def one_of(found: str, names: Iterable[str]) -> str:

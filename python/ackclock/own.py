@@ -1,11 +1,11 @@
-"""Your own controllers by file: `wary.py:Wary`, `tcp_mine.c` and `mine.rs` can be used wherever the name of a controller can.
+"""User-defined controllers by file: `wary.py:Wary`, `tcp_mine.c` and `mine.rs` can be used wherever a controller's name can.
 
 Such a file is a program: a Python class, a Linux module in C, or a Rust type (`_native`). Reading a scenario never executes it;
 running the scenario does. Reading a scenario or a sweep from a file therefore requires permission for such names (`own_code=True`,
 `--own-code`).
 
-The compiled scenario contains the class's name, its options and a hash of the file, but not the file's location. A run's identity
-therefore follows the code: after a change of the file, a sweep repeats its runs.
+The compiled scenario contains the class's name, its options and a hash of the file, but not the file's location. A
+run's identity therefore follows the code: after a change to the file, a sweep repeats its runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST = 2**20
 """Maximum size of a file, bytes."""
 
 MOST_MODULES = 32
-"""Maximum number of files whose modules are cached."""
+"""Maximum number of files with cached modules."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,7 +194,7 @@ class OwnClass:
 
 
 def class_meant(name: str) -> str:
-    """Return the part of a message on a file of Python without its class; empty for any other name.
+    """Return the part of a message about a Python file named without its class; empty for any other name.
 
     Examples
     --------
@@ -257,19 +257,19 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Return hashes of everything that runs depend on besides the files named in their scenarios; empty if there is
+    """Return hashes of everything that runs depend on besides files named in their scenarios; empty if there is
     nothing else.
     """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
 
 def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
-    """Store what another process found this code to read: the hash and the content of each file. `planned` then runs no code in this process."""
+    """Store the files that another process found this code to read: the hash and each file's content. `planned` then runs no code in this process."""
     _wholes[one.file, one.name, one.options, one.digest] = (whole, dict(read))
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """Return the contents of the files that this code reads, as they were at the time of planning; empty if it was not planned."""
+    """Return the contents, at the time of planning, of the files read by this code; empty if it was not planned."""
     known = _wholes.get((one.file, one.name, one.options, one.digest))
     return {} if known is None else dict(known[1])
 
@@ -280,7 +280,7 @@ def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
 
 
 def refuse(names: Iterable[tuple[str, str]], *, source: str = "") -> None:
-    """Refuse names of programs that come from a file.
+    """Refuse program names that come from a file.
 
     Parameters
     ----------
@@ -325,14 +325,14 @@ def _digest(file: str) -> str:
 
 
 _wholes: dict[tuple[str, ...], tuple[str, dict[str, str | None]]] = {}
-"""Code -> hash of the files that it reads, and the content of each when it was hashed."""
+"""Code -> hash of the files it reads, and each file's content when hashed."""
 
 _modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
-"""(file, digest) -> module, and the files that it read with their contents at import."""
+"""(file, digest) -> module, and the files it read with their contents at import."""
 
 
 def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
-    """Import a file once per state of it and of the files that it reads; return the module and those files."""
+    """Import a file, again only if it or a file it reads has changed; return the module and those files."""
     known = _modules.get((file, digest))
     if known is not None and all(content(path) == was for path, was in known[1].items()):
         return known

@@ -32,10 +32,10 @@ LARGEST = 2**30
 """Maximum size of a library, bytes."""
 
 PATIENCE_S = 120.0
-"""Wall time that one check may take, s; the longest one takes about a second of CPU."""
+"""Wall time allowed for one check, s; the longest one takes about a second of CPU time."""
 
 SHORT_S = 10.0
-"""Wall time of the remaining checks after one check has not returned, s."""
+"""Wall time allowed for the remaining checks once one check has failed to return, s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,8 +138,8 @@ def loaded() -> list[Stack]:
 
 
 def identity(of: Sequence[Stack] | None = None) -> str:
-    """Return the identity of the stacks that runs depend on besides the engine, for run keys; empty if no library is
-    loaded.
+    """Return the identity of the stacks, besides the engine, that runs depend on, for run keys; empty if no library
+    is loaded.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def identity(of: Sequence[Stack] | None = None) -> str:
 
 
 def missing(texts: Iterable[str]) -> str | None:
-    """Return the first controller in these compiled scenarios whose stack is not loaded in this process; None if there is none."""
+    """Return the first controller in these compiled scenarios with a stack not loaded in this process; None if there is none."""
     there = {stack.name for stack in loaded()}
     for text in texts:
         for found in re.finditer(r'"(stack:([^":]+)[^"]*)"', text):
@@ -259,7 +259,7 @@ def _apart(path: Path, controller: str, what: str, *, patience_s: float, pauses:
 
 
 def _told(arguments: Sequence[str], patience_s: float) -> tuple[bool, str]:
-    """Return the line of JSON that a process prints, or a description of its exit if it prints none."""
+    """Return the JSON line printed by a process, or a description of its exit if it prints none."""
     try:
         done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=patience_s)
     except _child.TimeoutExpired:
@@ -288,6 +288,6 @@ def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
 
 
 def answer(*arguments: str) -> None:
-    """Entry point of a child process of `check`. It answers with one line of JSON."""
+    """Entry point of a child process of `check`; prints one JSON line."""
     _engine.end_with_parent()
     sys.stdout.write(json.dumps(_answer(arguments)) + "\n")

@@ -1,4 +1,4 @@
-"""Studies that are installed with the library, in other packages, or in folders."""
+"""Studies installed with the library, in other packages, or in folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["UnknownStudyError", "get", "installed", "names"]
 
 GROUP = "ackclock.studies"
-"""Entry point group of packages with a study: name -> a module in whose folder `study.toml` is, or a `Study`."""
+"""Entry point group for packages with a study: name -> a module with `study.toml` in its folder, or a `Study`."""
 
 
 class UnknownStudyError(InputError, KeyError):
@@ -25,12 +25,12 @@ class UnknownStudyError(InputError, KeyError):
 
 
 def names() -> list[str]:
-    """Return the names of the studies that are installed with the library."""
+    """Return the names of the studies installed with the library."""
     return list(_ours())
 
 
 def installed() -> dict[str, EntryPoint]:
-    """Return the studies of other packages, by name."""
+    """Return the studies in other packages, by name."""
     ours = _ours()
     found: dict[str, EntryPoint] = {}
     seen = set[str]()

@@ -113,8 +113,8 @@ EQUAL = 1e-12
 
 
 def printable(text: str) -> str:
-    r"""Return lines with unprintable characters made visible, such as those that control a terminal or the direction of
-    writing.
+    r"""Return lines with unprintable characters made visible, such as those that control a terminal or the writing
+    direction.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def xml(text: str) -> str:
 
 
 def markdown(cells: Sequence[str]) -> str:
-    r"""Return a row of a Markdown table whose cells cannot end the row or turn into HTML, links or code.
+    r"""Return a Markdown table row with cells that cannot end the row or turn into HTML, links or code.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Draws values from an input's bytes. Zeros follow the last byte, so that every input has a meaning."""
+"""Draws values from an input's bytes. Zeros follow the last byte, so that every input is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mahimahi traces: any input is either a trace whose lines are all counted, or refused with file and line."""
+"""Mahimahi traces: any input is either accepted, with every line counted, or refused with file and line."""
 
 from __future__ import annotations
 

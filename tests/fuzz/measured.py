@@ -87,7 +87,7 @@ def play(data: bytes) -> bool:
 
 
 def _altered(told: Any, draw: Draw) -> str:
-    """Values of a tree replaced, or left out."""
+    """Replace or remove values of a tree."""
     while not draw.empty:
         node = told
         for _ in range(draw.byte() % 7 + 1):

@@ -69,7 +69,7 @@ def play(data: bytes) -> bool:
         again = Scenario.from_dict(tomllib.loads(scenario.to_toml()))
         assert again == scenario
         text = scenario.to_engine_json()
-    except AckclockError as error:  # for example, in the file of a trace
+    except AckclockError as error:  # for example, in a trace file
         one_line(str(error))
         return False
     _run(scenario, text)
@@ -148,7 +148,7 @@ def _run(scenario: Scenario, text: str) -> None:
 
 
 class _Watch(threading.Thread):
-    """Stops a run that it sees twice. One thread serves all runs, because starting a thread costs more than most runs."""
+    """Stops a run still in progress at its second check. One thread serves all runs, because starting a thread costs more than most runs."""
 
     stop = _engine.Stop()
 

@@ -151,7 +151,7 @@ def _read(db: sqlite3.Connection) -> bool:
 
 
 def _described(db: sqlite3.Connection) -> list[str]:
-    """Everything that a store reports about its runs and its parts, whose files do not exist here."""
+    """Everything a store reports about its runs and parts, whose files do not exist here."""
     store = sweeps.Store.__new__(sweeps.Store)
     store.folder, store._db = _ROOT / "nowhere", db
     for name in store.sweeps():

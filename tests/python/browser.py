@@ -26,7 +26,7 @@ class Browser:
         self.loop, self.socket, self.number = loop, socket, 0
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; events are ignored."""
+        """Send a command and wait for its response; events are ignored."""
         self.number += 1
         return self.loop.run_until_complete(asyncio.wait_for(self._ask(self.number, method, parameters), PATIENCE_S))
 
@@ -70,7 +70,7 @@ class Browser:
         raise AssertionError(effect)
 
     def open(self, page: Path, *, width: int, height: int = 900, dark: bool = False) -> None:
-        """Show a page on a screen of this size; a screen more than 600 pixels wide is not a phone."""
+        """Show a page on a screen of this size; one more than 600 pixels wide is not a phone."""
         phone = width <= 600
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

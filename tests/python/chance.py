@@ -1,5 +1,6 @@
-"""Values with a small variation between independent runs. The judge treats runs that are all identical specially: up to three of n runs may
-differ although none did (rule of three). Made-up tables for claims therefore vary slightly in every run.
+"""Values that vary slightly between independent runs. The judge treats identical runs specially: even if none of n
+runs differed, up to three of them may (rule of three). Made-up tables for claims therefore vary slightly from run to
+run.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import zlib
 
 
 def near(value: float, *run: object, by: float = 1e-3) -> float:
-    """Return the value with a relative deviation of at most `by`; a given run always gets the same deviation.
+    """Return the value with a relative deviation of at most `by`, always the same one for a given run.
 
     Parameters
     ----------

@@ -58,15 +58,15 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-# Several hundred child processes import several hundred modules each. If bytecode is disabled next to the sources, it
-# is cached in the environment.
+# Several hundred child processes import several hundred modules each. If bytecode may not be written next to the
+# sources, it is cached in the environment's folder.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / ".bytecode"))
     sys.pycache_prefix, sys.dont_write_bytecode = os.environ["PYTHONPYCACHEPREFIX"], False
 
 os.environ.pop(
     "COLUMNS", None
-)  # workers inherit the terminal's width; output without a terminal has the width of its contents
+)  # workers inherit the terminal's width; without a terminal, output is as wide as its contents
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and every child inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -86,7 +86,7 @@ def running(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the CPU time of a process, because wall time means little on a busy machine."""
+    """Return the CPU time of a process; wall time means little on a busy machine."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -100,7 +100,7 @@ def command() -> Iterator[Commands]:
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compile our part of a C controller once for each of its variants; it takes most of the compile time of a small file."""
+    """Compile our part of a C controller once per variant; it dominates the compile time of a small file."""
     made: dict[object, Path] = {}
     plain = _native._object
 

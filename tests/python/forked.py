@@ -50,8 +50,8 @@ spent: dict[int, float] = {}
 
 
 class Commands:
-    """Runs commands one after another; `limits` are names and values for `resource.setrlimit`. A `whole` command is started as from a shell,
-    with a parent process if it runs own code.
+    """Runs commands one after another; `limits` are names and values for `resource.setrlimit`. A `whole` command is
+    started as from a shell, with a parent process if it runs user code.
     """
 
     def __init__(self, server: subprocess.Popen[str]) -> None:

@@ -1,7 +1,7 @@
-"""Numbers that a page or a terminal table prints, traced to the tables of the run: the flows that each counts, and its time span.
-
-Each pattern below is a sentence that may be printed, with the expected values of its numbers, computed here from bytes, times and counts. A
-number outside every known sentence fails the test: a new printed number needs its source here.
+"""Numbers printed on a page or in a terminal table, traced to the run's tables: the flows that each covers, and its
+time span. Each pattern below is a sentence that may be printed, with the expected values of its numbers, computed
+here from bytes, times and counts. A number outside every known sentence fails the test, so a new printed number needs
+its source here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DRAWN = [
 
 
 def agrees(text: str, value: float | None) -> bool:
-    """Whether a printed number equals the value, to its number of digits."""
+    """Return whether a printed number equals the value to the printed precision."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return text == "–"
     if text == "–":
@@ -68,13 +68,13 @@ def agrees(text: str, value: float | None) -> bool:
     decimals = len(number.partition(".")[2])
     digits = len(number.replace(".", "").replace("-", "").lstrip("0"))
     size = UNITS[unit]
-    if unit == "%" and value < 0.1 and digits <= 2 and not decimals:  # two digits of a small percentage
+    if unit == "%" and value < 0.1 and digits <= 2 and not decimals:  # two digits for a small percentage
         return float(f"{100 * value:.2g}") == float(number)
     return abs(float(number) * size - value) <= 0.5000001 * size * 10.0**-decimals
 
 
 class Page(HTMLParser):
-    """The words of a page, and its tables, without the contents of scripts, pictures and scenario files."""
+    """Words and tables of a page, without the contents of scripts, pictures and scenario files."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -109,12 +109,12 @@ class Page(HTMLParser):
 
 LABELS = {"handshake": "handshake", "application": "application", "rwnd": "receiver's window", "sndbuf": "send buffer", "cwnd": "congestion window",
           "pacing": "pacing", "recovery": "recovery", "timeout": "timeout", "idle": "idle"}  # fmt: skip
-"""Columns of the table of limits."""
+"""Columns of the `limits` table."""
 CAUSES = list(LABELS)
 
 
 class Truth:
-    """Contents of a run's tables, computed from counts and times alone; `again` is the call that made the run."""
+    """Contents of a run's tables, computed from counts and times alone; `again` is the call that repeats the run."""
 
     def __init__(self, run: ackclock.Run, again: Callable[..., ackclock.Run] = ackclock.run) -> None:
         self.run = run
@@ -144,14 +144,14 @@ class Truth:
 
     @cached_property
     def early(self):
-        """Bytes of each flow by the end of the warm-up, from a run that ends there."""
+        """Bytes delivered by each flow by the end of the warm-up, from a run that ends there."""
         if not self.warm:
             return [0] * len(self.rows)
         ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})
         return [row["bytes_acked"] for row in self.again(ended, seed=self.run.seed).rows("flows")]
 
     def late(self, rows):
-        """Bytes of flows after the warm-up."""
+        """Bytes delivered by flows after the warm-up."""
         return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
 
     def after(self, rows):
@@ -191,7 +191,7 @@ class Truth:
 
 
 def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]]]:
-    """Each sentence with the meaning of its numbers, given the words in it that act as names."""
+    """Each sentence with the meaning of its numbers; words in it that act as names are parameters."""
     flows = {truth.name(row): row for row in truth.rows}
 
     def flow(number, label, *_):
@@ -237,7 +237,7 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
 
 
 def check_words(text: str, truth: Truth) -> int:
-    """Check that each number in the text is part of a known sentence and correct; return how many there are."""
+    """Check that each number in the text belongs to a known sentence and is correct; return their number."""
     found = 0
     text = re.sub(r"\s+", " ", text)
     for pattern, right in sentences(truth):

@@ -1,5 +1,5 @@
-"""Rings of tests, and the cost of each test. A ring reports at its end the tests that it left out, and names its slowest ones by CPU time,
-child processes included, because wall time means little on a busy machine.
+"""Test rings, and the cost of each test. At its end a ring reports the tests that it skipped, and its slowest ones by
+CPU time, child processes included, because wall time means little on a busy machine.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
 """Mark on a test -> the command that runs it."""
 
 MOST_S = 3.0
-"""CPU time allowed for a test of `make test` on an idle machine. A slower test is named and does not fail: on a busy machine the same work
-may take three times as much.
+"""CPU time allowed for a test in `make test` on an idle machine. A slower test is reported but does not fail: on a
+busy machine the same work may take three times as long.
 """
 
 SHOWN = 20
@@ -36,7 +36,7 @@ def spent_s() -> float:
 
 
 def ring(item: pytest.Item) -> str:
-    """Return the mark of a test's ring."""
+    """Return the mark that puts a test into its ring."""
     return next((name for name in RINGS if name and item.get_closest_marker(name)), "")
 
 
@@ -81,7 +81,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send the tests left out by a worker to the process that started it."""
+    """Send the tests skipped by a worker to the process that started it."""
     told = getattr(session.config, "workeroutput", None)
     if told is not None:  # each worker has collected all tests
         told["left_out"] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
@@ -89,8 +89,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Receive the tests left out by a worker. After a crash end the run: xdist never reassigns the files of the crashed worker, and would
-    wait for them.
+    """Receive the tests skipped by a worker. After a crash, end the run: xdist never reassigns the crashed worker's
+    files, and would wait for them.
     """
     if error:
         node.config.pluginmanager.getplugin("dsession").shouldstop = f"worker {node.gateway.id} crashed"

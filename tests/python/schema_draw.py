@@ -21,15 +21,15 @@ LENGTHS = {"links": 4, "paths": 2, "flows": 3, "hosts": 2, "access_list": 2, "st
 """Maximum number of elements of these lists; 3 for all others."""
 NAMES = {"named-link": "l", "path": "p", "host": "h"}
 REFERENCES = {"forward": "named-link", "backward": "named-link", "path": "path", "host": "host", "peer_host": "host"}
-"""Key -> where the names that it may refer to are found."""
+"""Key -> location of the names that it may refer to."""
 COMMON = {("scenario", "network"): 1.0, ("network", "bottleneck"): 1.0, ("network", "access"): 0.4, ("network", "egress"): 0.4,
           ("link", "rate"): 0.8, ("link", "delay"): 0.6, ("link", "queue"): 0.4, ("flows", "workload"): 0.4,
           ("scenario", "hosts"): 0.4, ("flows", "host"): 0.3, ("flows", "peer_host"): 0.3, ("record", "trace"): 0.1, ("scenario", "format"): 0.0}  # fmt: skip
-"""Keys with special probabilities: otherwise hardly any packet is sent, or a record takes most of the time."""
+"""Keys with special probabilities: otherwise hardly any packets would be sent, or a record would take most of the time."""
 MOST_FLOWS = 6
 EXTREME = 0.05
 ROUNDS = 60
-"""Attempts to repair a draw before it is discarded."""
+"""Number of attempts to repair a draw before it is discarded."""
 
 Draw = Callable[[], float]
 
@@ -38,7 +38,7 @@ class _Drawn:
     """A draw: the density of keys, and values for them."""
 
     def __init__(self, seed: str) -> None:
-        self.random = random.Random(seed).random  # the only method whose numbers Python guarantees
+        self.random = random.Random(seed).random  # the only method with output that Python guarantees
         self.density = 0.06 + 0.24 * self.random()
 
     def below(self, n: int) -> int:
@@ -178,7 +178,7 @@ class _Drawn:
 
 
 def drawn(seed: object, number: int) -> tuple[dict[str, Any], Scenario]:
-    """Return the scenario with this number, as text and as a value."""
+    """Return scenario number `number`, as text and as a value."""
     for attempt in range(1000):
         draw = _Drawn(f"{seed} {number} {attempt}")
         raw = draw.table("scenario", TABLES["scenario"])
@@ -221,7 +221,7 @@ def _repair(draw: _Drawn, raw: dict[str, Any], path: list[str], found: str) -> N
 
 
 def _add(draw: _Drawn, raw: dict[str, Any], path: list[str]) -> bool:
-    """Add a missing key; return whether there is one."""
+    """Add a missing key; return whether one was missing."""
     inside: Any = raw
     keys, name = TABLES["scenario"], "scenario"
     for part in path[:-1]:

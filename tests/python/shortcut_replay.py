@@ -1,4 +1,4 @@
-"""Replays drawn scenarios with all shortcuts, with none, and with four drawn subsets each: all outputs have to be equal.
+"""Replays drawn scenarios with all shortcuts, with none, and with four drawn subsets each: all outputs must be identical.
 
 `python tests/python/shortcut_replay.py SEED COUNT [FIRST]` replays COUNT of them, and prints the differences.
 """
@@ -31,16 +31,16 @@ MOST_S = 0.2
 """Maximum CPU time per run; longer runs are cut short."""
 LEAST_NS = 2_000_000
 TRACED, THREADED, IN_PAGE = 4, 4, 18
-"""One in this many scenarios is traced, run on two threads, run in WebAssembly."""
+"""One in this many scenarios is traced, run on two threads, or run in WebAssembly."""
 
 
 @dataclass
 class Replayed:
-    """Outcome for a set of scenarios."""
+    """Outcome of replaying a set of scenarios."""
 
     scenarios: int = 0
     refused: int = 0
-    """Scenarios refused at their start, by all variants with the same message."""
+    """Scenarios refused before they start, by all variants with the same message."""
     runs: int = 0
     traced: int = 0
     threaded: int = 0
@@ -49,7 +49,7 @@ class Replayed:
     alone: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     keys: Counter[str] = field(default_factory=Counter)
-    """Keys of links and hosts -> how often each was drawn."""
+    """Link or host key -> number of times it was drawn."""
 
     def __str__(self) -> str:
         least = [min(counted[name] for name in SHORTCUTS) for counted in (self.alone, self.left_out)]
@@ -111,7 +111,7 @@ def _short(seed: object, number: int) -> tuple[str, Scenario]:
 
 
 def _shown(text: str, seed: int, shortcuts: str) -> Any:
-    """Return digest and tables of a run, or its refusal."""
+    """Return the digest and tables of a run, or its refusal."""
     try:
         raw = _engine.run(text, seed, shortcuts=shortcuts)
     except ValueError as error:
@@ -148,7 +148,7 @@ def _plain(scenario: Scenario) -> str:
 
 
 def _keys_of(raw: dict[str, Any]) -> Iterator[str]:
-    """Return the keys of links and hosts that are set."""
+    """Return the link and host keys that are set."""
     network = raw["network"]
     reverse = network.get("reverse", {})
     links = [place.get(name) for place in (network, reverse) for name in ("access", "bottleneck", "egress")]
@@ -160,8 +160,8 @@ def _keys_of(raw: dict[str, Any]) -> Iterator[str]:
 
 
 def page_module(folder: Path) -> Path | None:
-    """Write the module embedded in the lab's page to a file in this folder; None if the lab is not built or no Node
-    runs it.
+    """Write the module embedded in the lab's page to a file in this folder; None if the lab is not built or Node is
+    missing.
     """
     if not PAGE.is_file() or shutil.which("node") is None:
         return None
@@ -173,13 +173,13 @@ def page_module(folder: Path) -> Path | None:
 
 
 def undrawn(found: Replayed) -> list[str]:
-    """Return the keys of links and hosts that no scenario had."""
+    """Return the link and host keys that no scenario contained."""
     known = [f"{table}.{key['name']}" for table in ("link", "host") for key in TABLES[table]]
     return [key for key in known if not found.keys[key]]
 
 
 def _in_page(module: Path, asked: list[tuple[int, Scenario, str]]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Return digests of the page's module and of the native engine, for scenarios that run in a page."""
+    """Return the digests of the page's module and of the native engine, for scenarios that can run in a page."""
     if not asked:
         return
     trace = [[str(TRACE), base64.b64encode(TRACE.read_bytes()).decode()]]

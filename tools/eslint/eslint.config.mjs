@@ -25,7 +25,7 @@ const ASKED = {
   "no-useless-call": "error",
   "no-var": "error",
   "prefer-const": ["error", { destructuring: "all" }],
-  // foreign text is inserted into the page only as text
+  // untrusted text is inserted into the page only as text
   "no-restricted-syntax": ["error",
     { selector: "AssignmentExpression[left.property.name=/^(innerHTML|outerHTML|srcdoc)$/]", message: "markup made of text; allowed: textContent, createElement" },
     { selector: "CallExpression[callee.property.name=/^(insertAdjacentHTML|write|writeln|setHTMLUnsafe|parseFromString|createContextualFragment)$/]", message: "markup made of text; allowed: textContent, createElement" },

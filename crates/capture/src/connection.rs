@@ -13,13 +13,13 @@ use crate::{broken, Error};
 /// Maximum number of connections in a file.
 pub const MOST_CONNECTIONS: usize = 1 << 18;
 
-/// Number of frames between checks of whether the caller still wants the result.
+/// Number of frames between checks whether the caller still wants the result.
 const LOOK_EVERY: u64 = 1 << 14;
 
 /// Pause after which a SYN begins a new connection, although the previous one was not closed.
 const FORGOTTEN_NS: i64 = 60_000_000_000;
 
-/// Maximum time that a slow host takes to answer a packet.
+/// Maximum time that a slow host takes to respond to a packet.
 const LATE_NS: i64 = 500_000;
 
 /// Capture point.
@@ -81,15 +81,15 @@ impl Connection {
         }
     }
 
-    /// Round trip of the handshake; `None` unless its SYN and its final ACK were captured.
+    /// Handshake RTT; `None` unless its SYN and its final ACK were captured.
     pub fn handshake_rtt_ns(&self) -> Option<i64> {
         let [Some(syn), _, Some(done)] = self.handshake_ns else { return None };
         Some(done - syn)
     }
 
-    /// Capture point, inferred from the fraction of the handshake's round trip spent beyond it. If the round trip is
-    /// too short to decide because a host may have answered late, the capture point is inferred from properties of a
-    /// host's packets that the path would have changed: the TTL, or the missing padding of short frames.
+    /// Capture point, inferred from the fraction of the handshake RTT spent beyond it. If the RTT is too short to
+    /// decide because a host may have responded late, the capture point is inferred from properties of a host's
+    /// packets that the path would have changed: the TTL, or the missing padding of short frames.
     pub fn place(&self) -> Place {
         let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
             return self.fresh().unwrap_or(Place::Unknown);
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// The only end whose packets show no sign of having crossed the path.
+    /// The only end with packets that show no sign of having crossed the path.
     fn fresh(&self) -> Option<Place> {
         let routed = self.ways.each_ref().map(|way| way.ttl.map(|ttl| !matches!(ttl, 64 | 128 | 255)));
         let places = [Place::Client, Place::Server];
@@ -142,7 +142,7 @@ impl Connection {
         self.reset |= seg.flags & flags::RST != 0;
         let opens = seg.flags & (flags::SYN | flags::ACK);
         match opens {
-            flags::SYN if at == 0 => self.handshake_ns[0] = Some(t_ns), // the last SYN, which the answer belongs to
+            flags::SYN if at == 0 => self.handshake_ns[0] = Some(t_ns), // the last SYN, which this SYN-ACK belongs to
             _ if opens == flags::SYN | flags::ACK && at == 1 => {
                 self.handshake_ns[1].get_or_insert(t_ns);
             }
@@ -229,7 +229,7 @@ pub struct Connections {
     pub segments: u64,
     /// Fragments of packets other than the first.
     pub fragments: u64,
-    /// Frames that end within their headers, or whose lengths contradict each other.
+    /// Frames that end within their headers, or with contradictory lengths.
     pub short: u64,
     /// Frames with an unknown link layer.
     pub unknown_links: u64,
@@ -243,9 +243,9 @@ pub struct Connections {
     pub copies: u64,
     /// Whether copies were removed.
     pub without_copies: bool,
-    /// Largest backward step of the clock, nanoseconds.
+    /// Largest backward clock step, nanoseconds.
     pub back_ns: i64,
-    /// Frames that the capturing program reported as missed.
+    /// Frames reported as missed by the capturing program.
     pub dropped: u64,
     /// Whether the file ends within a frame.
     pub cut: bool,
@@ -253,7 +253,7 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// A file is treated as containing copies if at least one segment in this many is a copy. Networks duplicate packets
+/// A file is assumed to contain copies if at least one segment in this many is a copy. Networks duplicate packets
 /// less often.
 const COPIED: u64 = 4;
 

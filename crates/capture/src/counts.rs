@@ -75,7 +75,7 @@ pub struct Counts {
     pub duplicate_acks: u64,
     /// Segments that fill the other side's window.
     pub window_full: u64,
-    /// Number of times that the other side closed its window.
+    /// Number of times the other side closed its window.
     pub zero_windows: u64,
     /// Segments with a CE mark.
     pub ce: u64,

@@ -60,7 +60,7 @@ pub struct Frames<R> {
     frames: u64,
     /// Whether the last frame is truncated, as happens when the capturing program is killed.
     pub cut: bool,
-    /// Packets that the capturing program reported as missed.
+    /// Packets reported as missed by the capturing program.
     pub dropped: u64,
     /// Frames without a capture time, which are skipped.
     pub without_time: u64,
@@ -334,7 +334,7 @@ impl<R: Read> Frames<R> {
         Ok(Some(Found { t_ns, interface, at, kept: kept as usize, on_wire: on_wire.max(kept) }))
     }
 
-    /// Read statistics at the end of a capture: packets that the capturing program or the kernel missed.
+    /// Read statistics at the end of a capture: packets missed by the capturing program or the kernel.
     fn statistics(&mut self, body: usize) {
         if body < 12 {
             return;

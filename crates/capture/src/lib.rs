@@ -19,7 +19,7 @@ pub mod way;
 pub use connection::{read, read_once, Connection, Connections, Place, Row};
 pub use file::{Frame, Frames};
 
-/// Errors in a capture. The messages give the value found and the values allowed.
+/// Errors in a capture. Messages state the value found and the values allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.

@@ -1,5 +1,5 @@
 //! TCP's part of a frame: link layer, IP, TCP header and options. Decoding allocates no memory; truncated fields are
-//! left out.
+//! omitted.
 //!
 //! Sources: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293, RFC 7323, RFC 2018.
 
@@ -146,7 +146,7 @@ fn ipv4(ip: &[u8], wire: u32, tunnels: u32) -> Content {
     if ip[9] != TCP {
         return within(ip[9], ip.get(header..).unwrap_or(&[]), wire.saturating_sub(header as u32), tunnels);
     }
-    // a host that leaves segmentation to its NIC writes 0 if 16 bits are not enough
+    // a host that offloads segmentation to its NIC writes 0 if 16 bits are not enough
     let total = match u32::from(u16_at(ip, 2)) {
         0 => wire,
         total => total,

@@ -16,7 +16,7 @@ use crate::ranges::Ranges;
 /// Maximum number of outstanding segments; beyond it the oldest is discarded.
 pub const MOST_OUTSTANDING: usize = 1 << 15;
 
-/// Maximum number of acknowledged retransmissions that are remembered. A DSACK arrives within a round trip.
+/// Maximum number of acknowledged retransmissions remembered. A DSACK arrives within a round trip.
 pub const MOST_SETTLED: usize = 1 << 10;
 
 /// Time within which a filled hole counts as reordering, not as loss, if there is no RTT to compare it with.
@@ -59,7 +59,7 @@ pub struct Way {
     pub wscale: Option<u8>,
     /// Whether the SYN permits SACK.
     pub sack_permitted: bool,
-    /// Whether the SYN is ECN-capable (ECT), as sent by controllers that need accurate ECN.
+    /// Whether the SYN is ECN-capable (ECT), as with controllers that need accurate ECN.
     pub syn_ect: bool,
     /// Whether the SYN was captured with all options. Otherwise window scale, MSS and SACK are unknown.
     pub syn_whole: bool,
@@ -483,7 +483,7 @@ impl Way {
         self.counts.duplicated += u64::from(!known);
     }
 
-    /// Convert SACK blocks to offsets. Invalid blocks are left out.
+    /// Convert SACK blocks to offsets. Invalid blocks are omitted.
     fn blocks(&mut self, seg: &Segment) -> Blocks {
         let mut made = Blocks::default();
         for &(left, right) in &seg.sacks[..usize::from(seg.sack_count)] {

@@ -1,4 +1,4 @@
-//! Handwritten captures with known results, and damaged ones, for which any result is accepted.
+//! Handwritten captures with known results, and damaged ones, where any result is accepted.
 
 use ackclock_capture::counts::Kind;
 use ackclock_capture::packet::flags::{ACK, FIN, RST, SYN};
@@ -418,7 +418,7 @@ proptest! {
     }
 }
 
-/// Frames of all link layers, with bytes drawn near those that begin a layer, are decoded without a panic.
+/// Frames of all link layers, with bytes drawn near values that begin a layer, are decoded without a panic.
 /// `ACKCLOCK_FRAMES` sets the number of frames.
 #[test]
 fn frames_of_any_bytes_have_an_answer() {

@@ -34,7 +34,7 @@ use crate::controller::{AckSample, Arrival, CongestionControl, Custom, Needs, Ra
 use crate::window::Window;
 pub use witness::{Heard, Witness};
 
-/// A rule that a controller has broken.
+/// Rule broken by a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Rule name, as in the table above.

@@ -31,8 +31,7 @@ pub fn handshake_code(arrived: Ecn) -> u8 {
     }
 }
 
-/// Mark reported by a handshake code. Undefined codes are read as Linux reads them
-/// (`tcp_accecn_extract_syn_ect`).
+/// Mark reported by a handshake code. Undefined codes are read as in Linux (`tcp_accecn_extract_syn_ect`).
 pub fn handshake_mark(code: u8) -> Ecn {
     match code & 7 {
         0b010 => Ecn::NotEct,
@@ -80,7 +79,7 @@ impl AccEcnOption {
         self.fields.iter().take(fields).map(|&[high, middle, low]| u32::from_be_bytes([0, high, middle, low]))
     }
 
-    /// Each counter, paired with the mark whose bytes it counts.
+    /// Each counter, paired with the mark that it counts bytes of.
     pub fn by_mark(&self) -> impl Iterator<Item = (Ecn, u32)> + '_ {
         let (first, last) = if self.order1() { (Ecn::Ect1, Ecn::Ect0) } else { (Ecn::Ect0, Ecn::Ect1) };
         [first, Ecn::Ce, last].into_iter().zip(self.counters())
@@ -95,7 +94,7 @@ impl AccEcnOption {
         }
     }
 
-    /// Header bytes that the option adds, including padding. Next to SACK blocks, up to two of its bytes replace
+    /// Header bytes that the option adds, including padding. Beside SACK blocks, up to two of its bytes replace
     /// their padding (Linux `tcp_options_fit_accecn`).
     pub fn padded(&self, beside_sack: bool) -> u32 {
         padded(self.bytes(), beside_sack)

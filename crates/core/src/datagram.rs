@@ -29,7 +29,7 @@ pub struct Opaque {
     pub place: u32,
     /// Bytes that follow the headers counted in `header`.
     pub len: u32,
-    /// Number among this end's datagrams with application data, counted from 1; 0 if this one carries none.
+    /// Ordinal among this end's datagrams with application data, counted from 1; 0 if this one carries none.
     pub piece: u32,
     /// ECN mark set by the stack.
     pub ecn: Ecn,
@@ -68,7 +68,7 @@ pub enum DataKind {
     Last = 1,
     /// Opens a connection; no payload.
     Hello = 2,
-    /// Tells a receiver that already has all data that the transfer is over; no payload.
+    /// Tells a receiver that already has all data that the transfer is complete; no payload.
     Close = 3,
     /// Sent on the return path: requests data from the sending end. `chunk` counts the bytes requested so far,
     /// including this request.
@@ -90,14 +90,14 @@ pub struct Report {
     pub held: Span,
     /// Bitmap of arrivals: bit `i % 64` of word `i / 64` is set if datagram `largest - 1 - i` arrived.
     pub received: [u64; REPORT_WORDS],
-    /// Number of datagrams that no earlier report covered.
+    /// Number of datagrams not covered by any earlier report.
     pub fresh: u32,
     /// Payload bytes after the UDP header.
     pub len: u32,
 }
 
 impl Report {
-    /// Number of datagrams below the largest that a report covers.
+    /// Number of datagrams below the largest covered by a report.
     pub const SPAN: u64 = 64 * REPORT_WORDS as u64;
 }
 
@@ -121,7 +121,7 @@ impl Datagram {
         }
     }
 
-    /// Two words that identify the datagram in the run's digest.
+    /// Two words identifying the datagram in the run's digest.
     #[inline]
     pub fn fingerprint(&self) -> [u64; 2] {
         match self {

@@ -39,7 +39,7 @@ pub const MAX_RANK: u32 = (1 << (64 - NUMBER_BITS)) - 1;
 const FINE_BITS: u32 = 13;
 
 /// A wheel has 2^13 slots, and a slot of the coarse wheel spans one turn of the fine wheel. One turn is long enough
-/// for an event that is known a one-way delay and a queueing delay in advance.
+/// for an event known one one-way delay plus queueing delay in advance.
 const TURN_BITS: u32 = 13;
 const TURN: u64 = 1 << TURN_BITS;
 
@@ -133,7 +133,7 @@ impl EventQueue {
         self.put(Event { at: at.0, since: since.0 as i64, order, id, next: NONE });
     }
 
-    /// Schedule event `id` at `at`, before every event that [`EventQueue::push`] schedules for that time. Events pushed
+    /// Schedule event `id` at `at`, before every event scheduled for that time by [`EventQueue::push`]. Events pushed
     /// ahead are ordered by `place`; within a place, the latest `since` is first, then the latest insertion.
     #[inline]
     pub fn push_ahead(&mut self, at: Time, place: u32, since: Time, id: u32) {

@@ -1,5 +1,5 @@
-//! Endpoints of external transports: the interface that such a stack implements, and the storage for the bytes of its
-//! datagrams while they are in flight.
+//! Endpoints of external transports: the interface implemented by such a stack, and storage for the bytes of its
+//! datagrams in flight.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -77,10 +77,10 @@ pub struct Sample {
     pub mtu: u16,
 }
 
-/// Bytes that an endpoint wrote and received, to be checked against its peer's reports.
+/// Bytes written and received by an endpoint, to be checked against its peer's reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts {
-    /// Bytes written by the application; `None` if it writes without end or has stopped.
+    /// Bytes written by the application; `None` if it writes endlessly or has stopped.
     pub written: Option<u64>,
     /// Whether the application has closed this end.
     pub closes: bool,
@@ -115,7 +115,7 @@ pub struct Row {
     pub min_rtt: Span,
 }
 
-/// One endpoint. Dynamic dispatch costs little next to the work that such a stack does per packet.
+/// One endpoint. Dynamic dispatch costs little compared with such a stack's work per packet.
 pub trait Foreign: DatagramEndpoint + Send {
     /// Open the connection.
     fn connect(&mut self, now: Time);
@@ -182,12 +182,12 @@ pub trait Maker {
     fn initial_window(&self) -> u32;
     /// Create an endpoint that opens the connection (`opens`) or waits for it. It draws random numbers from `stream`
     /// and stores the bytes of its datagrams in `carried`. If `one_way` is set, data flows only from the client to
-    /// the server; otherwise the server answers.
+    /// the server; otherwise the server responds.
     fn end(&self, opens: bool, one_way: bool, stream: Stream, carried: &Carried) -> Box<dyn Foreign>;
 }
 
 /// Bytes of the datagrams in flight, across all flows of a run. Simulated packets are small and are copied, so
-/// they carry only the index of the stored bytes. A freed index and its memory are reused for the next
+/// they carry only the index of the stored bytes. A freed index and its memory are reused by the next
 /// datagram.
 #[derive(Clone, Default)]
 pub struct Carried(Arc<Mutex<Places>>);
@@ -230,7 +230,7 @@ impl Carried {
         self.all().free.push(datagram.place);
     }
 
-    /// Give the copy of a duplicated datagram its own bytes.
+    /// Store separate bytes for the copy of a duplicated datagram.
     pub fn copy(&self, datagram: &mut Opaque) {
         let bytes = self.all().places[datagram.place as usize].clone();
         datagram.place = self.put(&bytes);

@@ -1,5 +1,5 @@
-//! Foundation of ackclock: integer time and units, the event queue, random streams, and the records that the other
-//! crates exchange (packets with TCP and datagram headers, the trace, options of controllers). The records have
+//! Foundation of ackclock: integer time and units, the event queue, random streams, and the records exchanged by
+//! the other crates (packets with TCP and datagram headers, the trace, controller options). The records have
 //! fields but no behaviour: no I/O, no clock, no protocol, no network element.
 
 pub mod accecn;

@@ -1,4 +1,4 @@
-//! Options that a scenario may give a controller. Each controller declares a table of options (`table!`) in its own
+//! Controller options in a scenario. Each controller declares a table of options (`table!`) in its own
 //! file. A variant of a controller has the same table with its own defaults.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub type Options = BTreeMap<String, Value>;
 /// Option table of a controller without options.
 pub const NONE: &Table = &Table::new("none", "", &[]);
 
-/// Return the options as a table. Names that are not in `table` are refused; `name` is the controller's name, for
+/// Return the options as a table. Names missing from `table` are refused; `name` is the controller's name, for
 /// the error message.
 pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refusal> {
     if let Some(key) = options.keys().find(|key| table.keys.iter().all(|known| known.name != *key)) {

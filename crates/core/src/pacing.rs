@@ -37,7 +37,7 @@ pub struct HostPacing {
 }
 
 impl HostPacing {
-    /// Departure time of a packet that is due at `due`: the next tick of the clock.
+    /// Departure time of a packet due at `due`: the next clock tick.
     #[inline]
     pub fn release(&self, due: Time) -> Time {
         due.round_up(self.tick)

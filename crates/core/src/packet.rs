@@ -1,4 +1,4 @@
-//! The packet, a plain value that links carry and transports read. Offsets are u64; 32-bit sequence numbers exist
+//! The packet, a plain value carried by links and read by transports. Offsets are u64; 32-bit sequence numbers exist
 //! only where packets leave the simulator (capture files, packet scripts).
 
 use std::ops::{BitOr, BitOrAssign};
@@ -56,11 +56,14 @@ pub struct SackBlock {
 /// Up to four SACK blocks. The first one contains the latest arrival, or is a DSACK (RFC 2018 §4, RFC 2883).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SackList {
-    blocks: [SackBlock; 4],
+    blocks: [SackBlock; SackList::MOST],
     len: u8,
 }
 
 impl SackList {
+    /// Maximum number of blocks.
+    pub const MOST: usize = 4;
+
     /// The blocks, in header order.
     #[inline]
     pub fn as_slice(&self) -> &[SackBlock] {
@@ -120,7 +123,7 @@ pub struct Segment {
     pub accecn: AccEcnOption,
 }
 
-/// Options that only SYN and SYN-ACK carry.
+/// Options carried only by SYN and SYN-ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SynOptions {
     /// MSS option, bytes.
@@ -243,6 +246,15 @@ impl Header {
         }
     }
 
+    /// Offset of the first byte of a segment; 0 for a datagram.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        match self {
+            Header::Tcp(seg) => seg.seq,
+            Header::Datagram(_) => 0,
+        }
+    }
+
     /// Ordinal of the data segment or chunk, counted from 1 in order of first transmission (0 without data), and
     /// its transmission number: 0 for the original, 1 for the first retransmission, ...
     #[inline]
@@ -267,7 +279,7 @@ pub struct Packet {
     pub flow: FlowId,
     /// Connection of the packet. A flow that fetches repeatedly opens one connection after another.
     pub conn: u32,
-    /// Bytes that links charge: the IP packet plus the scenario's framing, plus headers for each segment beyond the
+    /// Bytes charged by links: the IP packet plus the scenario's framing, plus headers for each segment beyond the
     /// first.
     pub bytes: u32,
     /// True along the path (from the host that sends the data to the one that receives it), false on the
@@ -293,7 +305,7 @@ pub enum Class {
     Data = 3,
 }
 
-/// Properties of a packet that links need, packed into one word. Consecutive packets on a link usually have
+/// Packet properties needed by links, packed into one word. Consecutive packets on a link usually have
 /// identical loads, which one comparison detects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Load(u64);
@@ -317,7 +329,7 @@ impl Load {
         (self.0 >> 32) as u32 & 0xff_ffff
     }
 
-    /// Bytes that links charge.
+    /// Bytes charged by links.
     #[inline]
     pub fn bytes(self) -> u32 {
         self.0 as u32

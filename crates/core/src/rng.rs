@@ -23,7 +23,7 @@ impl Stream {
     }
 
     /// Return an independent stream, seeded with the next number of this one. Draws from the new stream do not affect
-    /// this one.
+    /// the original.
     pub fn branch(&mut self) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(self.next_u64())))
     }

@@ -83,12 +83,12 @@ impl Branch {
     pub const NAMES: [&'static str; 7] = ["", "prop", "bound", "forced", "rh_dec", "rh_clamp", "hold"];
 }
 
-/// Variables of a recovery rule after an ACK. The rule determines which of them are valid.
+/// Variables of a recovery rule after an ACK. Which of them are valid depends on the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleVars {
     /// Branch taken on this ACK.
     pub branch: Branch,
-    /// sndcnt: segments that the rule allows on this ACK.
+    /// sndcnt: segments permitted by the rule on this ACK.
     pub sndcnt: u32,
     /// prr_delivered, segments.
     pub prr_delivered: u32,
@@ -138,7 +138,7 @@ pub struct RecoverySummary {
     pub losses: u32,
     /// Retransmissions sent in the episode.
     pub retransmits: u32,
-    /// Retransmissions that were lost themselves.
+    /// Retransmissions that were themselves lost.
     pub lost_retransmits: u32,
     /// Maximum number of segments sent on one ACK.
     pub max_burst: u32,

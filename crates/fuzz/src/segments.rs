@@ -1,4 +1,4 @@
-//! An endpoint against an arbitrary peer: valid and invalid segments, application calls, and the passing of time, in
+//! An endpoint against an arbitrary peer: valid and invalid segments, application calls, and the passage of time, in
 //! any order. Nothing may panic. The counters of sender and receiver must equal a recount. An acknowledgment is never
 //! withdrawn, and only data that has been written is sent.
 
@@ -24,7 +24,7 @@ const MOST_INPUTS: u32 = 300;
 /// Maximum send buffer set by the application, bytes.
 const MOST_BUFFERED: u64 = 1 << 20;
 /// Number of polled and recounted segments after which an input is cut off. A few large windows would otherwise take
-/// the time of thousands of other inputs.
+/// as long as thousands of other inputs.
 const MOST_WORK: u64 = 10_000;
 
 /// Outcome of an input.
@@ -115,7 +115,7 @@ fn config(draw: &mut Draw) -> Config {
     config
 }
 
-/// The endpoint, and the state expected of it.
+/// The endpoint, and its expected state.
 struct End {
     conn: Connection,
     now: Time,
@@ -222,7 +222,7 @@ impl End {
         self.conn.on_packet(self.now, &seg, ecn);
     }
 
-    /// Acknowledge some of the outstanding data, or answer a SYN, as a valid peer would.
+    /// Acknowledge some of the outstanding data, or respond to a SYN, as a valid peer would.
     fn acknowledge(&mut self, draw: &mut Draw) {
         let (una, nxt) = self.conn.sending();
         let kind = draw.byte();

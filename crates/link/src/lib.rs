@@ -218,7 +218,7 @@ impl Ecn {
 /// ECN-capable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Identifier of your choice, by which you can find the packet's bytes again. The link does not interpret it.
+    /// Identifier of your choice, used to find the packet's bytes again. The link does not interpret it.
     pub id: u64,
     /// Size on the link with all headers, bytes; at least 1, with no upper limit.
     pub bytes: u32,
@@ -277,7 +277,7 @@ impl From<Refused> for Lost {
 pub struct Link {
     sole: SoleLink,
     now: u64,
-    /// Packets that had reached the far end when a later packet was enqueued, and have not been dequeued yet.
+    /// Packets that had reached the far end when a later packet was enqueued, but have not been dequeued yet.
     arrived: VecDeque<(u64, Packet)>,
 }
 

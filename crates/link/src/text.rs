@@ -29,7 +29,7 @@ pub const PRESETS: &[(&str, &str)] = &[
 /// Error in the text of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Dotted key; empty for the text as a whole.
+    /// Dotted key; empty for the entire text.
     pub key: String,
     /// Value found there.
     pub found: String,
@@ -53,7 +53,7 @@ impl From<Refusal> for Mistake {
     }
 }
 
-/// Keys that need TCP headers, which a link does not see.
+/// Keys that need TCP headers, which are invisible to a link.
 const OF_TCP: [&str; 2] = ["thin_acks", "merging"];
 
 /// Return the configuration for a link's text or the name of a preset.

@@ -181,7 +181,7 @@ macro_rules! values {
 
 values!(u32 u64 bool Time Span CaState);
 
-/// Return value that a hook writes through a pointer.
+/// Return value written by a hook through a pointer.
 pub trait Answer: Sized {
     type C;
     /// Initial value, before the hook runs.
@@ -246,5 +246,5 @@ macro_rules! controller {
 
 ackclock_cc::hooks!(controller);
 
-/// Type of the function that a library exports.
+/// Type of the function exported by a library.
 pub type Entry = unsafe extern "C" fn(*const c_char, *mut c_char, usize) -> *const CController;

@@ -29,7 +29,7 @@ pub fn maker(library: &Library, report: &Report) -> Maker {
     Maker::new(move || Box::new(NativeController::new(&library, &report)) as Custom)
 }
 
-/// A controller whose hooks are functions of a library.
+/// A controller with hooks implemented by a library.
 pub struct NativeController {
     library: Library,
     /// Instance of the library; null if there is none, or after a failure.
@@ -39,7 +39,7 @@ pub struct NativeController {
     report: Report,
 }
 
-/// State of the run that the library may query.
+/// Run state that the library may query.
 #[derive(Clone)]
 struct Run {
     stream: Stream,
@@ -143,7 +143,7 @@ impl NativeController {
         status == 0
     }
 
-    /// Return a value that a hook has returned or set, if it is valid; report a failure otherwise.
+    /// Return a value returned or set by a hook, if it is valid; report a failure otherwise.
     fn counts<T>(&mut self, hook: &'static str, what: Result<T, String>) -> Option<T> {
         what.map_err(|said| self.fail(hook, said)).ok()
     }

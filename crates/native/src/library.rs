@@ -1,5 +1,5 @@
-//! A shared library, opened once and never closed, because its threads and signal handlers may outlive every
-//! controller.
+//! A shared library, opened once and never closed, because its threads and signal handlers may outlive all
+//! controllers.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 
@@ -109,7 +109,7 @@ impl Library {
 }
 
 impl Library {
-    /// Files that the library's controllers read.
+    /// Files read by the library's controllers.
     pub fn reads(&self) -> impl Iterator<Item = &'static str> {
         self.reads.split(',').filter(|name| !name.is_empty())
     }

@@ -34,8 +34,8 @@ pub use loss::{AppliesTo, LossConfig};
 pub use outage::Outage;
 pub use pool::{PacketId, Pool};
 pub use queue::{
-    CodelParams, DropTailParams, FqCodelParams, LinuxRedParams, NetemLimitParams, PieParams, QueueConfig,
-    RedParams, Refused, ThresholdParams,
+    CodelParams, DropTailParams, FqCodelParams, FqPieParams, LinuxRedParams, NetemLimitParams, PieParams,
+    QueueConfig, RedParams, Refused, ThresholdParams,
 };
 pub use reorder::Reorder;
 pub use wifi::WifiJitter;

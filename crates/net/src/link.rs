@@ -63,6 +63,8 @@ pub struct Link {
 enum Kind {
     /// A fixed rate and delay behind a drop-tail queue.
     Plain,
+    /// Plain link behind a loss model.
+    Lossy,
     /// A queue that holds its packets, and no rare features.
     Holding,
     /// Any other link.
@@ -87,8 +89,10 @@ impl Link {
         }
         debug_assert_eq!(queue.holds(), config.queue.holds());
         let kind = match queue {
-            _ if extras.is_some() => Kind::More,
+            _ if Extras::exceed_losses(config) => Kind::More,
+            Queue::DropTail(_) if extras.is_some() => Kind::Lossy,
             Queue::DropTail(_) => Kind::Plain,
+            _ if extras.is_some() => Kind::More,
             _ if queue.holds() => Kind::Holding,
             _ => Kind::More,
         };
@@ -135,6 +139,11 @@ impl Link {
         self.ahead.takes
     }
 
+    /// Declare that the loss model may restart: packets have to be offered in time.
+    pub fn expect_restarts(&mut self) {
+        self.ahead.takes &= self.extras().is_none();
+    }
+
     /// Whether a packet may be passed on as soon as its departure is known: no packet overtakes or replaces it, no
     /// limit counts the packets on the wire, and no other event of the link depends on it.
     pub fn passes_ahead(&self) -> bool {
@@ -164,8 +173,21 @@ impl Link {
     ) -> Result<Option<Time>, Refused> {
         match self.kind {
             Kind::Plain => self.take_plainly(now, load).map(Some),
+            Kind::Lossy => self.take_unless_lost(now, &pool[id], load).map(Some),
             _ => self.take_otherwise(pool, now, id, load),
         }
+    }
+
+    /// [`Link::take`] for a link that is plain behind its loss model.
+    #[inline(never)]
+    fn take_unless_lost(&mut self, now: Time, packet: &Packet, load: Load) -> Result<Time, Refused> {
+        let rest = rest_of(&mut self.rest, &self.recipe);
+        if rest.extras.as_mut().is_some_and(|extras| extras.loss.drops(now, packet)) {
+            rest.crowd.rare().dropped_loss += load.segments() as u64;
+            self.transmitter.others().arrive(load);
+            return Err(Refused::Loss);
+        }
+        self.take_plainly(now, load)
     }
 
     /// [`Link::take`] for a link with only a drop-tail queue and a fixed rate and delay.

@@ -13,6 +13,7 @@ use ackclock_core::schema::{Takes, DURATION};
 use ackclock_core::{choice, table, Span, Stream, Time};
 
 use crate::pool::PacketId;
+use crate::qdisc;
 
 table! {
     /// Jitter of Linux netem (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn
@@ -106,9 +107,25 @@ impl NetemJitter {
         Span(self.deviation.0.saturating_mul(times))
     }
 
+    /// Return the same jitter for the kernel's netem.
+    pub fn netem(&self) -> qdisc::Jitter {
+        let mut words = qdisc::time(self.deviation.0);
+        if self.correlation > 0.0 {
+            words += &format!(" {}%", qdisc::general(100.0 * self.correlation, 7));
+        }
+        words += match self.distribution {
+            Shape::Uniform => "",
+            Shape::Normal => " distribution normal",
+            Shape::Pareto => " distribution pareto",
+            Shape::Paretonormal => " distribution paretonormal",
+        };
+        let (rho, table) = (self.rho(), self.distribution.table());
+        qdisc::Jitter { deviation_ns: self.deviation.0, rho, table, words }
+    }
+
     /// Correlation in 2^-32, netem's unit.
     pub fn rho(&self) -> u32 {
-        crate::qdisc::share(self.correlation)
+        qdisc::share(self.correlation)
     }
 }
 
@@ -191,10 +208,7 @@ impl Drawn {
                 self.stream.below(2 * self.deviation) as i64 - deviation
             }
             None => (self.number() as u64 % (2 * self.deviation)) as i64 - deviation,
-            Some(table) => {
-                let of_table = table[self.number() as usize % table.len()] as i128;
-                ((deviation as i128 * of_table + SCALE as i128 / 2).div_euclid(SCALE as i128)) as i64
-            }
+            Some(table) => scaled(deviation, table[self.number() as usize % table.len()]),
         }
     }
 }
@@ -205,6 +219,12 @@ const ENTRIES: usize = 4096;
 const SCALE: i64 = 8192;
 /// Range of a table of 16-bit numbers, in deviations.
 const MOST: f64 = 4.0;
+
+/// Multiply the deviation by an entry of a table; halves are rounded away from zero, as in Linux.
+fn scaled(deviation: i64, entry: i16) -> i64 {
+    let (scale, product) = (SCALE as i128, deviation as i128 * entry as i128);
+    ((product + product.signum() * (scale / 2)) / scale) as i64
+}
 
 #[cfg(test)]
 mod tests {

@@ -255,7 +255,7 @@ impl Chain {
     }
 }
 
-/// Index that stands for no packet: beyond every slot, so that one comparison detects it.
+/// Index meaning "no packet": beyond every slot, so that one comparison detects it.
 const NONE: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Qdisc {
         Qdisc { kind, head: Vec::new(), attributes: Vec::new(), nested: false, renews: false, words }
     }
 
-    /// Add an attribute with its `tc` arguments, in which `{}` stands for the value; "" if `tc` needs none.
+    /// Add an attribute with its `tc` arguments, in which `{}` is replaced by the value; "" if `tc` needs none.
     pub fn row<T: Number>(mut self, attribute: u16, value: T, words: &str) -> Qdisc {
         self.attributes.push((attribute, value.bytes()));
         self.says(&words.replace("{}", &value.text()))
@@ -57,7 +57,7 @@ impl Qdisc {
         self.row(attribute, on as u32, words[!on as usize])
     }
 
-    /// Add `tc` arguments without an attribute. `{bits}` stands for the rate of the shaper above, bit/s.
+    /// Add `tc` arguments without an attribute. `{bits}` is replaced by the rate of the shaper above, bit/s.
     pub fn says(mut self, words: &str) -> Qdisc {
         if !words.is_empty() {
             self.words.push(' ');
@@ -138,13 +138,28 @@ impl<const N: usize> Number for [u8; N] {
     }
 }
 
+/// netem's jitter.
+#[derive(Clone, Debug)]
+pub struct Jitter {
+    /// Deviation, ns.
+    pub deviation_ns: u64,
+    /// Correlation in 2^-32.
+    pub rho: u32,
+    /// Quantiles of the distribution; `None` = uniform.
+    pub table: Option<&'static [i16]>,
+    /// Arguments of `tc` after the delay.
+    pub words: String,
+}
+
 /// netem: loss, then rate, then delay.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Netem {
     /// Maximum number of packets.
     pub limit: u32,
     /// Delay, ns.
     pub delay_ns: u64,
+    /// Jitter around the delay.
+    pub jitter: Option<Jitter>,
     /// Rate, bytes per second; 0 = infinite.
     pub rate: u64,
     /// Bytes charged on top of the frame.
@@ -166,6 +181,7 @@ impl Netem {
     pub const PLAIN: Netem = Netem {
         limit: ENOUGH,
         delay_ns: 0,
+        jitter: None,
         rate: 0,
         overhead: 0,
         loss: 0,
@@ -180,8 +196,20 @@ impl Netem {
         let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64
         let made = Qdisc::new("netem").begins(&[0, self.limit, self.loss, 0, self.duplicate, 0]);
-        let delay = if self.delay_ns > 0 { format!("delay {}", time(self.delay_ns)) } else { String::new() };
+        let delay = match (&self.jitter, self.delay_ns) {
+            (None, 0) => String::new(),
+            (None, delay) => format!("delay {}", time(delay)),
+            (Some(jitter), delay) => format!("delay {} {}", time(delay), jitter.words),
+        };
         let mut made = made.says(&format!("limit {}", self.limit)).row(10, self.delay_ns, &delay);
+        if let Some(jitter) = &self.jitter {
+            let correlations = [jitter.rho, 0, 0].into_iter().flat_map(u32::to_ne_bytes); // delay, loss, duplicate
+            made = made.row(11, jitter.deviation_ns, "");
+            made.attributes.push((1, correlations.collect()));
+            if let Some(table) = jitter.table {
+                made.attributes.push((2, table.iter().flat_map(|entry| entry.to_ne_bytes()).collect()));
+            }
+        }
         made = made.some(14, self.seed, "");
         if self.loss > 0 {
             made = made.says(&format!("loss random {}", percent(self.loss)));

@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// Return a thinner in which one ACK stands for up to `most` ACKs; `None` if ACKs are never replaced.
+    /// Return a thinner in which one ACK replaces up to `most` ACKs; `None` if ACKs are never replaced.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }

@@ -6,7 +6,7 @@
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};
 
-/// Traffic that a link has transmitted. The caller passes the link's rate, which never changes; it is needed only for
+/// Traffic transmitted by a link. The caller passes the link's rate, which never changes; it is needed only for
 /// a new load.
 #[repr(C)]
 #[derive(Clone, Default)]

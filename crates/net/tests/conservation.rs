@@ -239,7 +239,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Count the losses and drops that the link has reported since the last call.
+    /// Count the losses and drops reported by the link since the last call.
     fn hear(&mut self, link: &mut SoleLink) {
         while let Some((_, why)) = link.take_head_drops() {
             match why {
@@ -320,7 +320,7 @@ proptest! {
         }
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
         let overtake = config.reorder.is_some() || config.netem_jitter.is_some() && config.overtakes();
-        if !overtake && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_) | QueueConfig::Cake(_)) {
+        if !overtake && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::FqPie(_) | QueueConfig::DualPi2(_) | QueueConfig::Cake(_)) {
             prop_assert!(conns.windows(2).all(|w| w[0] < w[1] || copies > 0 && w[0] == w[1]), "order is kept");
         }
         conns.sort_unstable();

@@ -7,7 +7,7 @@ use ackclock_core::{HostPacing, Span};
 pub struct Feedback {
     /// Number of datagrams per report.
     pub every: u32,
-    /// Maximum time that a datagram waits for its report.
+    /// Maximum time a datagram waits for its report.
     pub flush: Span,
     /// Whether a report repeats earlier ones. If not, the datagrams of a lost report appear to be lost.
     pub repeats: bool,
@@ -28,14 +28,14 @@ pub struct Config {
     pub header: u32,
     /// How often the receiver sends reports.
     pub feedback: Feedback,
-    /// Reordering tolerance: a datagram is considered lost once this many later ones have been reported and it has
-    /// not; at least 1.
+    /// Reordering tolerance: an unreported datagram is considered lost once this many later ones have been
+    /// reported; at least 1.
     pub reordering: u32,
     /// How the sender catches up after late transmissions.
     pub pacer: HostPacing,
     /// Whether unacknowledged data is retransmitted while there is no new data.
     pub fills_up: bool,
-    /// Whether the utility uses the rate that was set instead of the measured sending rate, so that sender stalls do
+    /// Whether the utility uses the set rate instead of the measured sending rate, so that sender stalls do
     /// not affect it.
     pub nominal: bool,
     /// Maximum number of outstanding datagrams.

@@ -13,7 +13,7 @@ pub use allegro::{Allegro, AllegroParams, Exit, FirstMove, Growth, Length, Start
 pub use registry::{build, Recipe, ENTRIES, REGISTRY};
 pub use vivace::{Vivace, VivaceParams};
 
-/// Properties of the path that a controller may use to plan an interval.
+/// Path properties that a controller may use to plan an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
     /// Current time.
@@ -40,13 +40,13 @@ pub struct Plan {
     pub rate: f64,
     /// Minimum length: the interval ends with the first transmission at or after this time.
     pub length: Span,
-    /// Value handed back to the controller with the interval's result.
+    /// Value returned to the controller with the interval's result.
     pub purpose: u32,
 }
 
 /// The contract of a rate controller. Intervals follow one another without gaps. The result of each arrives about one
-/// RTT after its end, in order. Further intervals are planned in the meantime, so a controller must return a rate while
-/// it waits.
+/// RTT after its end, in order. Further intervals are planned in the meantime, so a controller must return a rate
+/// while waiting.
 pub trait RateControl {
     /// Plan the interval that begins now.
     fn begin(&mut self, path: &PathView) -> Plan;
@@ -55,7 +55,7 @@ pub trait RateControl {
     /// rate has changed, in which case the current interval ends at once.
     fn on_result(&mut self, measured: &Measured, utility: f64, purpose: u32) -> bool;
 
-    /// Rate that an interval starting now would have, bit/s.
+    /// Rate of an interval starting now, bit/s.
     fn rate(&self) -> f64;
 
     /// Controller state, for tables.
@@ -131,7 +131,7 @@ impl Controller {
         Ok(Judged { changed, utility, state })
     }
 
-    /// Rate that an interval starting now would have, bit/s.
+    /// Rate of an interval starting now, bit/s.
     pub fn rate(&self) -> f64 {
         match &self.algorithm {
             Algorithm::Allegro(a) => a.rate(),

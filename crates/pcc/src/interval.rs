@@ -1,7 +1,7 @@
-//! Monitor intervals: the datagrams sent in a period, and what the receiver reports about them.
+//! Monitor intervals: the datagrams sent in a period, and the receiver's reports on them.
 //!
 //! An interval begins and ends when a datagram is due, so that it spans a whole number of inter-packet gaps. The
-//! measured rate then equals the rate that was set, without rounding to whole datagrams or to a host's ticks, unless
+//! measured rate then equals the set rate, without rounding to whole datagrams or to a host's ticks, unless
 //! the pacer did not catch up after late transmissions.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use ackclock_core::{Span, Time};
 pub struct Measured {
     /// 0-based interval number.
     pub id: u32,
-    /// Rate that was set, bit/s of IP packets.
+    /// Set rate, bit/s of IP packets.
     pub rate: f64,
     /// Time of the first transmission.
     pub start: Time,
@@ -35,9 +35,9 @@ pub struct Measured {
     pub gradient_error: f64,
     /// Standard deviation of the RTT, s.
     pub rtt_deviation: f64,
-    /// Whether the sender had nothing to send for part of the interval, which then gives no information about the path.
+    /// Whether the sender had nothing to send for part of the interval, which is then uninformative about the path.
     pub limited: bool,
-    /// Whether x is the rate that was set, regardless of the packets sent.
+    /// Whether x is the set rate, regardless of the packets sent.
     pub nominal: bool,
 }
 
@@ -81,7 +81,7 @@ impl Measured {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval {
     pub id: u32,
-    /// Purpose given by the controller.
+    /// Purpose set by the controller.
     pub purpose: u32,
     pub rate: f64,
     pub start: Time,

@@ -72,7 +72,7 @@ impl Outgoing {
         }
     }
 
-    /// Drop all pieces below `next`, and delivered pieces that follow.
+    /// Drop all pieces below `next`, and the delivered pieces that follow.
     #[inline]
     fn advance(&mut self, next: u64) {
         while let Some(front) = self.ring.front().filter(|front| self.base < next || front.delivered) {
@@ -109,8 +109,8 @@ impl Outgoing {
         None
     }
 
-    /// Return the first piece at or after `from` (otherwise the first of all) that has not arrived and is not queued
-    /// for retransmission.
+    /// Return the first piece, starting at `from` and wrapping to the beginning, that has not arrived and is not
+    /// queued for retransmission.
     pub fn unacknowledged(&self, from: u64) -> Option<u64> {
         let skip = from.saturating_sub(self.base) as usize;
         let open = |(_, piece): &(usize, &Piece)| !piece.delivered && !piece.queued;

@@ -74,12 +74,12 @@ impl Receiver {
         self.largest.is_some()
     }
 
-    /// Whether a request has failed for lack of an answer.
+    /// Whether a request has failed for lack of a response.
     pub fn has_failed(&self) -> bool {
         self.requests.has_failed()
     }
 
-    /// Number of data datagrams that have arrived, and how many of them were duplicates.
+    /// Number of data datagrams that have arrived, and number of duplicates among them.
     pub fn arrivals(&self) -> (u64, u64) {
         (self.arrivals, self.duplicates)
     }

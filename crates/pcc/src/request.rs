@@ -1,6 +1,6 @@
 //! Requests on the return path, which make the receiving end a client. A request is one datagram. It is repeated after
-//! one second, then two, and so on, until new data arrives. A client requests only when all data requested earlier has
-//! arrived, so the first new piece of data must be the answer.
+//! one second, then two, and so on, until new data arrives. A client requests only when all data requested earlier
+//! has arrived, so the first new piece of data must be the response.
 //!
 //! Differs: the paper's transport carries data in one direction only; its tools send requests over a TCP connection.
 
@@ -19,7 +19,7 @@ pub(crate) struct Requests {
     tries: u32,
     /// Number of datagrams sent.
     sent: u64,
-    /// Time at which the last request is repeated; `None` once it is answered.
+    /// Time at which the last request is repeated; `None` once the response has arrived.
     timeout: Option<Time>,
     failed: bool,
 }
@@ -33,7 +33,7 @@ impl Requests {
         self.due = true;
     }
 
-    /// Whether a request has failed for lack of an answer.
+    /// Whether a request has failed for lack of a response.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
@@ -85,7 +85,7 @@ impl Requests {
 
 /// Maximum number of transmissions of a hello or a request, as for TCP's SYN (Linux: one and six retransmissions).
 pub(crate) const TRIES: u32 = 7;
-/// Time to the first repetition of a hello or a request, doubled each time, as RFC 6298 does for a SYN.
+/// Time to the first repetition of a hello or a request, doubled each time, as for a SYN in RFC 6298.
 pub(crate) const FIRST_WAIT: Span = Span::from_secs(1);
 
 #[cfg(test)]

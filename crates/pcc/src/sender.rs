@@ -1,4 +1,4 @@
-//! Sending end: numbers and paces datagrams, determines from the reports which ones arrived or were lost, passes the
+//! Sending end: numbers and paces datagrams, determines from reports which ones arrived or were lost, passes the
 //! results of intervals to the controller, and sends at the controller's rate.
 //!
 //! A loss does not by itself change the rate: the piece is retransmitted before new data, at the same pace (NSDI 2015).
@@ -146,7 +146,7 @@ impl Sender {
         }
     }
 
-    /// Start to connect: send a hello. Data follows once the hello has been answered.
+    /// Start connecting: send a hello. Data follows once a reply to the hello has arrived.
     pub fn connect(&mut self, _now: Time) {
         self.connecting = true;
         self.hello_due = true;
@@ -174,15 +174,15 @@ impl Sender {
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.config.pacer = pacer;
     }
-    /// Keep a row for each monitor interval, or stop doing so.
+    /// Start or stop recording a row for each monitor interval.
     pub fn set_trace(&mut self, on: bool) {
         self.rows = on.then(Vec::new);
     }
-    /// Return and clear the rows kept so far.
+    /// Return and clear the rows recorded so far.
     pub fn take_rows(&mut self) -> Vec<IntervalRow> {
         self.rows.as_mut().map(std::mem::take).unwrap_or_default()
     }
-    /// Whether the other end has answered.
+    /// Whether the other end has replied.
     pub fn is_established(&self) -> bool {
         self.established
     }
@@ -198,7 +198,7 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
     }
-    /// Reason for the flow's failure: no answer, or an error in the utility function.
+    /// Reason for the flow's failure: no response, or an error in the utility function.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -228,7 +228,7 @@ impl Sender {
             || self.config.fills_up && !self.pieces.is_empty()
     }
 
-    /// Choose the next piece to send. Return its number, length and kind, and the number of its earlier transmissions.
+    /// Choose the next piece to send. Return its number, length and kind, and its number of earlier transmissions.
     #[inline]
     fn choose(&mut self) -> Option<(u64, u32, DataKind, u8)> {
         if let Some(number) = self.pieces.take_again() {
@@ -437,8 +437,8 @@ impl Sender {
         self.timeout = self.ring.front().map_or(Time::NEVER, |oldest| oldest.at + self.patience());
     }
 
-    /// Consider datagrams without a report lost once they are too old. Younger datagrams may still arrive, and counting
-    /// them would charge the interval with losses that did not happen.
+    /// Consider datagrams without a report lost once they are too old. Younger datagrams may still arrive, and
+    /// counting them would charge the interval with losses that did not occur.
     fn on_silence(&mut self, now: Time) {
         let patience = self.patience();
         let blocked = self.outstanding >= self.config.window;
@@ -462,7 +462,7 @@ impl Sender {
         if self.idle || blocked {
             self.due = self.due.max(now);
             self.idle = true;
-            // end the interval, because no transmission follows that would
+            // end the interval here, because there is no further transmission to end it
             self.intervals.finish(now);
             self.interval_end = Time::ZERO;
         }

@@ -6,7 +6,7 @@
 
 use crate::interval::Measured;
 
-/// Utility function. An `Err` says why there is no value, and ends the run.
+/// Utility function. An `Err` states why there is no value, and ends the run.
 pub trait Utility: Send {
     /// Return the utility of the interval `now`; `before` is the previous interval.
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;
@@ -155,7 +155,7 @@ impl Utility for Kind {
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String> {
         let (x, loss) = (now.rate_mbps(), now.loss());
         let rtt = now.rtt_mean;
-        // without an earlier interval the RTT counts as unchanged
+        // without an earlier interval, the RTT counts as unchanged
         let rtt_before = before.map_or(rtt, |b| b.rtt_mean);
         Ok(match self {
             Kind::Safe { alpha, tolerance } => safe(*alpha, *tolerance, x, loss),

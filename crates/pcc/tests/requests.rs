@@ -1,5 +1,5 @@
 //! Tests of a client at the receiving end of a path with a 30 ms RTT and no rate limit. The client sends requests,
-//! the sender answers them, and between answers there is nothing to send.
+//! the sender responds, and between responses there is nothing to send.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Path {
     flying: BTreeMap<(Time, u64), (bool, Datagram)>,
     number: u64,
     now: Time,
-    /// 0-based numbers of the request transmissions that the path drops.
+    /// 0-based numbers of the request transmissions dropped by the path.
     lost: Vec<u64>,
     /// Data datagrams with their transmission times.
     sent: Vec<(Time, Data)>,
@@ -89,8 +89,7 @@ impl Path {
         self.now = until;
     }
 
-    /// Send a request once a second, `times` times. The server answers each request with `bytes` as soon as it
-    /// arrives.
+    /// Send `times` requests, one per second. The server responds to each request with `bytes` as soon as it arrives.
     fn fetch(&mut self, times: u64, bytes: u64) {
         for k in 1..=times {
             self.receiver.ask(REQUEST);
@@ -138,8 +137,8 @@ fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
         for row in &rows {
             let measured = &row.measured;
             assert!(measured.limited && row.state == "starting" && measured.rate == first, "{measured:?}");
-            // an interval ends with its data, so the measured rate is the set rate regardless of the silence that
-            // follows
+            // an interval ends with its data, so the measured rate is the set rate regardless of the following
+            // silence
             assert!((measured.rate_mbps() * 1e6 / measured.rate - 1.0).abs() < 1e-6, "{measured:?}");
         }
         // no burst follows the silence
@@ -154,7 +153,7 @@ fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
 fn a_sender_with_enough_to_send_still_finds_its_rate() {
     let mut path = Path::new("pcc-allegro", &[]);
     path.fetch(8, 400_000);
-    // the rate doubles while the answers last; the path has no limit
+    // the rate doubles while responses last; the path has no rate limit
     assert!(path.sender.rate() > 16.0 * 0.8e6, "{}", path.sender.rate());
     assert_eq!(path.receiver.received(), 8 * 400_000);
 }

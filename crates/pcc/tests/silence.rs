@@ -32,7 +32,7 @@ impl Pair {
         Pair { sender, receiver, forward: Vec::new(), back: Vec::new(), now: Time::ZERO, rtt: RTT }
     }
 
-    /// Run until `end` in 10 us steps, delivering the datagrams whose number satisfies `passes`. Return the numbers
+    /// Run until `end` in 10 us steps, delivering datagrams with numbers that satisfy `passes`. Return the numbers
     /// of the data sent.
     fn run(&mut self, end: Time, passes: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut sent = Vec::new();
@@ -110,7 +110,7 @@ fn a_path_whose_rtt_rises_tenfold_is_learnt_within_a_second() {
         pair.run(Time(ms * 1_000_000), |_| true);
         most = most.max(pair.sender.srtt());
     }
-    // intervals last several RTTs: an SRTT that is far too long would delay rate changes for as long
+    // intervals last several RTTs: an SRTT that is far too long would delay rate changes by as much
     assert!(most <= pair.rtt + Span::from_ms(1), "{most:?}");
     let (lost, acked) = (pair.sender.stats().lost, pair.sender.acked());
     assert!(lost > 0, "they were given up too early");

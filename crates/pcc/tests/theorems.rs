@@ -51,7 +51,7 @@ fn least_stable_share() -> f64 {
     g(0.0) / ((g(0.0) - g(h)) / h)
 }
 
-/// Move each rate in turn part of the way to its optimum until all are stationary.
+/// In turn, move each rate part of the way to its optimum until all are stationary.
 fn settle(mut rates: Vec<f64>, alpha: f64) -> Vec<f64> {
     for _ in 0..400 {
         let mut moved: f64 = 0.0;
@@ -118,8 +118,8 @@ proptest! {
         }
     }
 
-    /// Allegro itself, with intervals simulated in turn and evaluated by the fluid model: the total is near capacity
-    /// and the rates converge.
+    /// Allegro itself, with intervals simulated in turn and evaluated by the fluid model: the total rate is near
+    /// capacity and the rates converge.
     #[test]
     fn allegro_converges_on_the_fluid_model(first in 2.0f64..108.0, seed in 0u64..1000) {
         let rtt = Span::from_ms(30);

@@ -1,5 +1,5 @@
-//! A user's controller written in Python, behind the engine's contract: the bridge that `own.rs` needs. Each hook
-//! takes the GIL, passes the window and the arguments that the contract's table lists, and checks the result. The
+//! A user's controller written in Python, behind the engine's contract: the bridge needed by `own.rs`. Each hook
+//! takes the GIL, passes the window and the arguments listed in the contract's table, and checks the result. The
 //! first failure is stored, reported once, and ends the run.
 
 use std::sync::{Arc, Mutex};
@@ -130,7 +130,7 @@ impl PyWindow {
     }
 }
 
-/// Python representation of a contract value.
+/// Python representation of a contract type.
 trait Shown {
     type Python;
     fn shown(&self, py: Python<'_>) -> PyResult<Self::Python>;
@@ -172,7 +172,7 @@ macro_rules! classes {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// Contents of an ACK; times in seconds.
+        /// ACK contents; times in seconds.
         #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
         pub struct PyAck {
             $($(#[doc = $about])+ $field: <$type as Shown>::Python,)*
@@ -205,7 +205,8 @@ ackclock_cc::fields!(classes);
 /// Methods of an object by hook, bound once. A lookup by name at each call would cost as much as the call itself.
 type Methods = [Option<Py<PyAny>>; HOOKS.len()];
 
-/// Original number of arguments of each hook that later gained some. Older methods are called without the new ones.
+/// Original number of arguments of each hook that has since gained some. Older methods are called without the new
+/// ones.
 const AT_FIRST: &[(Hook, usize)] = &[(Hook::on_tx_start, 3)];
 
 /// Python object whose methods are hooks.
@@ -221,7 +222,7 @@ pub struct PyBridge {
     slot: Slot,
 }
 
-/// Read how often a class wants to be called.
+/// Read the requested call frequency from a class.
 fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     match value.extract::<u32>() {
         Ok(1) => Ok(Every::Ack),
@@ -234,8 +235,8 @@ fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     }
 }
 
-/// Return the needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numeric needs
-/// by name.
+/// Return the needs of a class, from its attributes: `wants_FLAG` for needs not implied by a hook, and numeric
+/// needs by name.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -447,7 +448,7 @@ impl Bridge for PyBridge {
     }
 }
 
-/// Reject a coroutine or a generator. A hook with `async` or `yield` only creates one, which would never run.
+/// Reject a coroutine or a generator. A hook with `async` or `yield` merely creates one, which would never run.
 pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
     if returned.is_none() || returned.is_instance_of::<PyFloat>() || returned.is_instance_of::<PyInt>() {
         return Ok(());
@@ -456,7 +457,7 @@ pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
         [("__await__", "a coroutine"), ("__anext__", "a generator"), ("__next__", "a generator")]
     {
         if returned.hasattr(sign)? {
-            // otherwise Python warns about it on standard error
+            // otherwise Python would print a warning on standard error
             let _ = returned.call_method0("close");
             return Err(PyTypeError::new_err(format!(
                 "returned {what}, which is never run; allowed: a plain method, without async and yield"

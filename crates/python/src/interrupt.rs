@@ -11,7 +11,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
-/// Flag that ends the runs it was passed to. Cannot be cleared.
+/// Flag that ends the runs it was passed to; cannot be cleared.
 #[pyclass(name = "Stop", module = "ackclock", frozen)]
 #[derive(Clone, Default)]
 pub struct PyStop(Arc<AtomicBool>);
@@ -62,7 +62,7 @@ impl Interrupt {
     pub fn comes(&self, asked: &Cell<Instant>, tell: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
         if asked.get().elapsed() > EVERY {
             asked.set(wall_clock());
-            // a finalizing interpreter does not answer
+            // a finalizing interpreter does not respond
             let Some(said) = Python::try_attach(|py| py.check_signals().and_then(|()| tell(py))) else {
                 return true;
             };

@@ -106,7 +106,7 @@ fn profile() -> &'static str {
     env!("ACKCLOCK_PROFILE")
 }
 
-/// Names that a scenario may use, with one line about each.
+/// Names allowed in a scenario, with a one-line description of each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let quinn = ackclock_sim::scenario::names::quinn_controllers();
@@ -145,7 +145,7 @@ fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Users' own classes of controllers and utility functions, by name. The key that refers to one determines its kind.
+/// User-defined controller classes and utility functions, by name. The key that refers to one determines its kind.
 type Classes = BTreeMap<String, Py<PyAny>>;
 
 fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
@@ -285,7 +285,7 @@ fn run<'py>(
     Ok(dict)
 }
 
-/// Tables to keep: name, and the columns unless all are kept.
+/// Tables to store: name, and the columns unless all are stored.
 type Wanted = Vec<(String, Option<Vec<String>>)>;
 
 /// Execute a list of runs (position in `scenarios`, seed) on the calling thread, and reduce them to metrics and to
@@ -354,8 +354,8 @@ fn shortcuts() -> Vec<&'static str> {
     Shortcuts::names().collect()
 }
 
-/// Upper estimate of the size of one run's capture, bytes: the traffic that the bottleneck passes or that the
-/// applications send.
+/// Upper estimate of the size of one run's capture, bytes: the traffic forwarded by the bottleneck or sent by
+/// the applications.
 #[pyfunction]
 fn estimate_capture(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
     let scenario = scenario.scenario();
@@ -441,7 +441,7 @@ fn ideal_path<'py>(
     Ok(dict)
 }
 
-/// Play a packet script from a file. Returns its code blocks, each with the socket's state when it was reached.
+/// Play a packet script from a file. Returns its code blocks, each with the socket's state at that point.
 #[pyfunction]
 #[pyo3(signature = (path, profile, hz, tolerance_us, sysctls, defines, strict))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -523,7 +523,7 @@ fn peak_rss_bytes() -> u64 {
     ackclock_sim::cpu::peak_rss_bytes()
 }
 
-/// Do work without the GIL. A panic, which only a bug of the engine can cause, becomes a RuntimeError.
+/// Do work without the GIL. A panic, which only a bug in the engine can cause, becomes a RuntimeError.
 fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
         let message = ackclock_sim::runs::batch::panic_message(&*panic);

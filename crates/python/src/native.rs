@@ -11,7 +11,7 @@ use crate::controller::{Failure, Slot};
 
 pyo3::create_exception!(_engine, Fault, PyRuntimeError, "What a controller in a library did wrong.");
 
-/// Loaded library with a controller, whose code runs in this process.
+/// Loaded controller library; its code runs in this process.
 #[pyclass(name = "Library", module = "ackclock", frozen)]
 pub struct PyLibrary {
     library: ackclock_native::Library,
@@ -28,13 +28,13 @@ impl PyLibrary {
         Ok(PyLibrary { library, file: file.to_string() })
     }
 
-    /// Name that the controller reports.
+    /// Name reported by the controller.
     #[getter]
     fn name(&self) -> &'static str {
         self.library.name()
     }
 
-    /// Names of the files that the controllers read.
+    /// Names of the files read by the controllers.
     #[getter]
     fn reads(&self) -> Vec<&'static str> {
         self.library.reads().collect()

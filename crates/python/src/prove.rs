@@ -10,7 +10,7 @@ use crate::interrupt::{Interrupt, PyStop};
 use crate::scenario::Given;
 use crate::{customs, failure_as_dict, guarded, refusal, tables, Classes};
 
-/// Adversary: the packets that it decides about, their fate, the delay (ns), the number of questions, the maximum
+/// Adversary: the packets that it decides on, their fate, the delay (ns), the number of questions, the maximum
 /// number of yes answers, and the length of a burst.
 type Adversary = (String, String, u64, u32, Option<u32>, Option<u32>);
 
@@ -24,8 +24,8 @@ fn rules((asks, fate, late_ns, first, most, burst): &Adversary) -> Result<Rules,
     })
 }
 
-/// Return why worlds of a scenario cannot be copied (None if they can), and the number of tasks that its cases are
-/// split into.
+/// Return why worlds of a scenario cannot be copied (None if they can), and the number of tasks into which its
+/// cases are split.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, split, shared = true, controllers = None))]
 pub fn prove_tasks<'py>(

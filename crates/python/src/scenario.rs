@@ -64,7 +64,7 @@ pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     })
 }
 
-/// Files and values that a scenario refers to, provided by Python.
+/// Files and values referred to by a scenario, provided by Python.
 struct Found<'py>(Bound<'py, PyAny>);
 
 impl Found<'_> {
@@ -154,7 +154,7 @@ impl PyScenario {
         })
     }
 
-    /// Keys given, in the order of the tables.
+    /// Keys set, in the order of the tables.
     fn written<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         written_object(py, &self.written)
     }
@@ -187,7 +187,7 @@ impl PyScenario {
     }
 }
 
-/// Return the values of a scenario, before its rules are checked, as JSON with the given transports.
+/// Return a scenario's values as JSON with these transports, before its rules are checked.
 #[pyfunction]
 #[pyo3(name = "unjudged")]
 pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<String>> {
@@ -195,7 +195,7 @@ pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> 
     Ok(unjudged(&given, &Found(files)).ok().map(|(compiled, _)| compiled.whole()))
 }
 
-/// Return a table that the engine describes, by its kind and, if it belongs to a family, the family's name.
+/// Return a table described by the engine, by its kind and, if it belongs to a family, the family's name.
 fn described(family: Option<&str>, kind: &str) -> PyResult<&'static Table> {
     let held = match family {
         Some(name) => {
@@ -305,7 +305,7 @@ fn natural<'py>(py: Python<'py>, n: &ackclock_schema::nat::Nat) -> PyResult<Boun
     py.get_type::<PyInt>().call_method1("from_bytes", (n.to_bytes().as_slice(), "little"))
 }
 
-/// Description of each kind of quantity: name, noun, units, example, maximum, maximum as text, and whether it is
+/// Description of each quantity kind: name, noun, units, example, maximum, maximum as text, and whether it is
 /// indivisible.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
@@ -338,7 +338,7 @@ fn named(dimensions: &[String]) -> Vec<&'static Dimension> {
     dimensions.iter().filter_map(known).collect()
 }
 
-/// Describe the values that a quantity of these kinds may have, for messages.
+/// Describe, for messages, the values permitted for a quantity of these kinds.
 #[pyfunction]
 pub fn describe_quantity(dimensions: Vec<String>, zero: bool) -> String {
     Asked { dimensions: &named(&dimensions), zero, parts: false }.describe()

@@ -3,6 +3,7 @@
 use ackclock_core::schema::{Described, Value};
 use ackclock_core::Span;
 use ackclock_net::host::DisciplineConfig;
+use ackclock_net::netem_jitter::NetemJitter;
 use ackclock_net::qdisc::Netem;
 use ackclock_net::QueueConfig;
 use ackclock_sim::workload::{Carried, WorkloadConfig};
@@ -98,7 +99,7 @@ pub fn qdisc<'py>(
 
 /// Return the kernel's netem with these settings.
 #[pyfunction]
-#[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed, duplicate=0, corrupt=0))]
+#[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed, duplicate=0, corrupt=0, jitter=None))]
 #[allow(clippy::too_many_arguments, reason = "the settings of netem")]
 pub fn netem<'py>(
     py: Python<'py>,
@@ -111,8 +112,18 @@ pub fn netem<'py>(
     seed: u64,
     duplicate: u32,
     corrupt: u32,
+    jitter: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let jitter = match jitter {
+        Some(jitter) => Some(
+            NetemJitter::read(&crate::scenario::based(&crate::scenario::written(jitter, 0)?))
+                .map_err(crate::scenario::raised)?
+                .netem(),
+        ),
+        None => None,
+    };
+    let seed = Some(seed);
     let netem =
-        Netem { limit, delay_ns, rate, overhead, loss, duplicate, corrupt, model: gemodel, seed: Some(seed) };
+        Netem { limit, delay_ns, jitter, rate, overhead, loss, duplicate, corrupt, model: gemodel, seed };
     object(py, &netem.qdisc().value())
 }

@@ -19,13 +19,13 @@ use crate::scenario::Given;
 enum Ask {
     /// Begin a run in this slot, with a scenario and a seed.
     Begin(usize, Arc<Scenario>, u64),
-    /// Advance all runs of the thread by one step. The actions are those of all runs of all threads.
+    /// Advance all runs of the thread by one step. The actions cover all runs of all threads.
     Step(Arc<Vec<Action>>),
     /// Return the digest of a run so far.
     Digest(usize),
 }
 
-/// Answers from a thread.
+/// Replies from a thread.
 enum Answer {
     Begun(Result<(), Error>),
     /// Rows of the runs, in order, and a flag for each finished run.
@@ -108,7 +108,7 @@ impl Worker {
     }
 
     fn ask(&self, ask: Ask) {
-        // an ended thread does not answer either
+        // a thread that has ended does not reply either
         let _ = self.asks.as_ref().map(|asks| asks.send(ask));
     }
 
@@ -123,7 +123,7 @@ impl Worker {
     }
 }
 
-/// Runs whose agents decide after each step.
+/// Runs with agents that decide after each step.
 #[pyclass(name = "Steering", module = "ackclock", frozen)]
 pub struct PySteering {
     plan: Plan,
@@ -150,7 +150,7 @@ impl PySteering {
         FIELDS.to_vec()
     }
 
-    /// Begin runs, each given as slot, scenario, seed.
+    /// Begin runs, each specified by slot, scenario and seed.
     fn begin<'py>(&self, py: Python<'py>, runs: Vec<(usize, Given<'py>, u64)>) -> PyResult<()> {
         let mut given = Vec::with_capacity(runs.len());
         for (at, scenario, seed) in runs {

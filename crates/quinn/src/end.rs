@@ -38,7 +38,7 @@ pub struct End {
     /// Datagrams to send that belong to no connection.
     responses: VecDeque<Vec<u8>>,
     scratch: Vec<u8>,
-    /// Stream that this end writes to; `None` until it is opened.
+    /// Stream written by this end; `None` until it is opened.
     stream: Option<StreamId>,
     to_write: u64,
     forever: bool,
@@ -73,7 +73,7 @@ static ZEROS: [u8; 65_536] = [0; 65_536];
 
 impl End {
     /// Create an end that opens the connection or waits for it. Its random numbers come from `stream`. With `one_way`
-    /// only the client sends data; otherwise the server answers on the same stream.
+    /// only the client sends data; otherwise the server responds on the same stream.
     pub fn new(
         recipe: &Recipe,
         opens: bool,
@@ -191,7 +191,7 @@ impl End {
     fn lose(&mut self, reason: &ConnectionError) {
         let failure = match reason {
             ConnectionError::LocallyClosed => return,
-            // the peer's application has received everything it needs, or sends no more
+            // the peer's application has received everything it needs, or sends nothing more
             ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
                 (self.peer_finished, self.is_through) = (true, true);
                 return;
@@ -220,7 +220,7 @@ impl End {
                 Err(ReadError::Blocked) => break,
             }
         }
-        let _ = chunks.finalize(); // the stack is polled for data to send anyway
+        let _ = chunks.finalize(); // the stack is polled for datagrams to send anyway
     }
 
     /// Write as much data as the stack accepts. Return whether it accepted any.
@@ -258,7 +258,7 @@ impl End {
 
     /// Close the connection when neither end needs it any more. Return whether it was closed now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
-        // a client is done once it has its answer; a server's data must have arrived
+        // a client is done once it has its response; a server's data must have arrived
         let over = match (self.dir, self.side) {
             (Dir::Uni, _) => self.is_through,
             (Dir::Bi, Side::Client) => self.peer_finished,

@@ -69,7 +69,7 @@ struct State {
 struct Heard {
     packets: u32,
     bytes: u64,
-    /// Bytes of the covered packets that were sent after the last reduction.
+    /// Bytes of covered packets sent after the last reduction.
     fresh: u64,
     rtt: Option<Span>,
     srtt: Span,

@@ -37,7 +37,7 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
-    /// A controller of this simulator, given by name.
+    /// A controller of this simulator, selected by name.
     Ours(&'static str),
 }
 
@@ -166,7 +166,7 @@ impl Maker for Recipe {
     }
 
     fn initial_window(&self) -> u32 {
-        self.options.initial_window.unwrap_or(12_000) / 1200 // initial datagram size of QUIC
+        self.options.initial_window.unwrap_or(12_000) / 1200 // QUIC's initial datagram size
     }
 
     fn end(&self, opens: bool, one_way: bool, stream: Stream, carried: &Carried) -> Box<dyn Foreign> {
@@ -179,7 +179,7 @@ impl Recipe {
         Sizes { flight: self.options.certificate as usize, ..Sizes::default() }
     }
 
-    /// Return the settings of one end, whose controller writes to `log`.
+    /// Return the settings of one end, with a controller that writes to `log`.
     pub(crate) fn transport(&self, log: &Arc<Log>, clock: Clock) -> Arc<TransportConfig> {
         let options = &*self.options;
         let mut config = TransportConfig::default();

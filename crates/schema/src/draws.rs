@@ -1,8 +1,8 @@
-//! Tables of distributions. The quantity of a distribution is determined by the key that contains it.
+//! Distribution tables. A distribution's quantity is determined by the containing key.
 
 use crate::{Absent, Family, Key, Table, Takes};
 
-/// Distributions of values whose quantity is defined by the containing key.
+/// Distributions of values; the containing key defines their quantity.
 pub const DISTRIBUTIONS: &Family = &Family {
     name: "distributions",
     tables: &[

@@ -1,5 +1,5 @@
 //! Conversion of a scenario, as written, into values in base units. Each key is read as defined by its table. Every
-//! mistake is recorded with its dotted key. Rules on several keys are checked later, when all values have been read.
+//! error is recorded with its dotted key. Rules on several keys are checked later, when all values have been read.
 //!
 //! Length: each kind of value that a key takes is read here, and none of them is long.
 
@@ -34,7 +34,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Dimension of a distribution's values, as written.
+/// Dimension of a distribution's values in their written form.
 impl Unit {
     fn dimension(self) -> Option<&'static [&'static Dimension]> {
         match self {
@@ -92,7 +92,7 @@ impl<'a> Front<'a> {
         made
     }
 
-    /// Read a table: report unknown and missing keys first, then read each key. Rejected keys are left out.
+    /// Read a table: report unknown and missing keys first, then read each key. Rejected keys are omitted.
     pub fn table(&mut self, written: &Written, table: &'static Table, kinded: bool) -> Value {
         let Written::Table(given) = written else {
             self.refuse_as(quote(written), "a table");
@@ -378,7 +378,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Return the table that was probably meant by a bare kind name or a bare probability, with its required keys.
+/// Return the table probably meant by a bare kind name or a bare probability, with its required keys.
 fn likely(written: &Written, family: &Family) -> Option<String> {
     let required = |table: &Table| -> Vec<(&'static str, Takes)> {
         let needed = table.keys().filter(|key| matches!((key.absent)(), Absent::Required));
@@ -467,7 +467,7 @@ fn whole(written: &Written, dimension: &[&'static Dimension], zero: bool) -> Res
     exact(written, dimension, zero).map(|number| Value::Whole(number.half_up() as u64))
 }
 
-/// Separator between the number of writes and the size of each.
+/// Separator between the number of writes and their size.
 const TIMES: &str = " x ";
 const MOST_TIMES: u64 = 1_000_000;
 
@@ -506,7 +506,7 @@ fn amount(written: &Written, unit: Unit, zero: bool) -> Result<f64, Refusal> {
     })
 }
 
-/// Return a description of the values that a key takes, for messages.
+/// Return a description of the values accepted by a key, for messages.
 pub fn expected(takes: &Takes) -> String {
     let asked = |dimensions, zero| Asked::one(dimensions, zero).describe();
     let short = |x: f64| x.to_string();

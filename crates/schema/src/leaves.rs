@@ -85,7 +85,7 @@ impl<T: Described> Described for Vec<T> {
     }
 }
 
-/// Options of a controller, whose keys are unknown to the schema.
+/// Controller options; their keys are unknown to the schema.
 impl Described for BTreeMap<String, Value> {
     fn read(value: &Value) -> Result<BTreeMap<String, Value>, Refusal> {
         let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };

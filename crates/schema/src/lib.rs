@@ -1,8 +1,8 @@
 //! Single description of every mechanism. A table of a scenario (the parameters of a queue, a loss model, a workload,
-//! ...) is a struct next to its mechanism, defined by [`table!`](crate::table). It gives the name, description,
-//! permitted values and default of each key in one place. The engine uses it to read scenarios; Python derives its
-//! classes, messages and reference from it. A `kind` selects among the tables of a [`family!`](crate::family); a key
-//! with a fixed set of names is a [`choice!`](crate::choice).
+//! ...) is a struct beside its mechanism, defined by [`table!`](crate::table). The struct defines the name,
+//! description, permitted values and default of each key in one place. The engine uses it to read scenarios;
+//! Python derives its classes, messages and reference from it. A `kind` selects among the tables of a
+//! [`family!`](crate::family); a key with a fixed set of names is a [`choice!`](crate::choice).
 
 mod draws;
 mod exact;
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// Return a mutable reference to the entry `key`, if this is a table that has it.
+    /// Return a mutable reference to the entry `key`, if this is a table that contains it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -84,7 +84,7 @@ impl Value {
         }
     }
 
-    /// Return the entry `key`, if this is a table that has it.
+    /// Return the entry `key`, if this is a table that contains it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -171,7 +171,7 @@ impl Key {
 /// Default value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Absent {
-    /// The key must be given.
+    /// The key is required.
     Required,
     /// No default; the key's description states the effect.
     Nothing,
@@ -182,13 +182,13 @@ pub enum Absent {
 /// A table of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// `kind` of the table in its family, or its name if it has no family.
+    /// `kind` of the table within its family, or its name if it has no family.
     pub kind: &'static str,
     /// Description of the table; lists show its first line.
     pub about: &'static str,
     /// The table's keys.
     pub keys: &'static [Key],
-    /// Keys that users look for here by mistake, and the key to use instead.
+    /// Keys that users mistakenly expect here, and the key to use instead.
     pub elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
@@ -198,7 +198,7 @@ impl Table {
         Table { kind, about, keys, elsewhere: &[] }
     }
 
-    /// Return the keys that a scenario may have, including those of an inline table.
+    /// Return the keys permitted in a scenario, including those of an inline table.
     pub fn keys(&self) -> impl Iterator<Item = &'static Key> {
         let own = |key: &'static Key| match key.takes {
             Takes::Inline(table) => table.keys,
@@ -233,7 +233,7 @@ impl Table {
         }
     }
 
-    /// Return the line that lists show.
+    /// Return the line shown in lists.
     pub fn line(&self) -> &'static str {
         self.about.trim_start().lines().next().unwrap_or("").trim().trim_end_matches('.')
     }
@@ -291,7 +291,7 @@ pub trait Described: Sized {
     fn read(value: &Value) -> Result<Self, Refusal>;
     /// Return the value in its compiled form.
     fn write(&self) -> Value;
-    /// Return the default of the type, used if a key has none of its own; `None` if the key is required.
+    /// Return the default of the type, used if a key does not specify one; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -328,7 +328,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return the value of a table in which only the kind is given.
+/// Return the value of a table in which only the kind is set.
 pub fn usual<T: Described>(kind: &str) -> T {
     let table = Value::table([("kind", Value::Text(kind.to_string()))]);
     T::read(&table).expect("invariant: a kind whose keys all have defaults")

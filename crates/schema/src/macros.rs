@@ -1,8 +1,8 @@
-//! Macros that define tables, families and choices of scenarios as Rust types.
+//! Macros that define scenario tables, families and choices as Rust types.
 
 /// Define a struct as a table of scenarios:
 /// `table! { /// About it. pub struct Params "kind" { /// About the key. key: Type = takes, default; } }`.
-/// `key as "name"` gives the key a name in scenarios that differs from the compiled one. A key without a default is
+/// `key as "name"` defines a name in scenarios that differs from the compiled one. A key without a default is
 /// required, or optional if its type is an [`Option`]. The struct may be followed by `rules`, a function that checks
 /// rules on several keys (see [`Rules`](crate::Rules)).
 #[macro_export]

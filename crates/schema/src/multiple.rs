@@ -3,7 +3,7 @@
 use crate::quantity::{self, Exact};
 use crate::{Refusal, Value, MOST_PACKETS};
 
-/// A multiple of the bandwidth-delay product, which is known only when the whole scenario has been read.
+/// A multiple of the bandwidth-delay product, which is known only once the entire scenario has been read.
 /// [`Value::Pending`] represents it until then.
 #[derive(Clone, Debug)]
 pub struct Multiple {
@@ -18,7 +18,7 @@ pub struct Multiple {
 }
 
 impl Multiple {
-    /// Return this multiple in packets, given a bandwidth-delay product of `bdp` packets.
+    /// Return this multiple in packets, for a bandwidth-delay product of `bdp` packets.
     pub fn of(&self, bdp: &Exact) -> Result<Value, Refusal> {
         let refused = |found: String, allowed: String| Err(Refusal { key: self.key.clone(), found, allowed });
         let shown = crate::words::quoted(&self.written);

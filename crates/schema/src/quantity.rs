@@ -336,7 +336,7 @@ fn unit(text: &str, from: usize) -> Option<Option<&str>> {
     }
 }
 
-/// Return the quantity that was probably meant. Bytes per second are converted if bits per second are required.
+/// Return the quantity probably meant. Bytes per second are converted if bits per second are required.
 fn meant(text: &str, unit: &str, units: &[&str]) -> Option<String> {
     let written = text.trim().strip_suffix(unit)?.trim();
     let prefix = unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps"));

@@ -1,6 +1,6 @@
-//! Rules on several keys of a table. They are defined next to the table (`rules` in [`table!`](crate::table)) and
-//! checked when the table has been read. Error messages use the scenario's notation: values are shown as their author
-//! wrote them, if known.
+//! Rules on several keys of a table. They are defined beside the table (`rules` in [`table!`](crate::table)) and
+//! checked once the table has been read. Error messages use the scenario's notation: values are shown as written by
+//! their author, if known.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether the author gave this key in the table at this position; `None` if unknown.
+    /// Whether the author set this key in the table at this position; `None` if unknown.
     pub fn given(&self, key: &str) -> Option<bool> {
         match self.below(|value| value.get(key)) {
             Written::Unknown => None,
@@ -116,7 +116,7 @@ impl<'a> Rules<'a> {
         Rules { place, table, held, broken }
     }
 
-    /// Reject the value of `key` (dotted if nested) as the author wrote it.
+    /// Reject the value of `key` (dotted if nested) as written by the author.
     pub fn refuse(&mut self, key: &str, allowed: impl fmt::Display) {
         let found = self.shown(key);
         self.refuse_as(key, found, allowed);
@@ -132,7 +132,7 @@ impl<'a> Rules<'a> {
         self.broken.push(if place.is_empty() { refusal } else { refusal.within(place) });
     }
 
-    /// Return the value of `key` as its author wrote it, otherwise in the engine's notation.
+    /// Return the value of `key` as written by its author, otherwise in the engine's notation.
     pub fn shown(&self, key: &str) -> String {
         match self.place.written(key) {
             Some(value) => words::quote(value),
@@ -140,23 +140,23 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Return the value of `key` as its author wrote it, otherwise `text`.
+    /// Return the value of `key` as written by its author, otherwise `text`.
     pub fn shown_or(&self, key: &str, text: impl FnOnce() -> String) -> String {
         self.place.written(key).map_or_else(text, words::quote)
     }
 
-    /// Whether the author gave a key; `None` if unknown.
+    /// Whether the author set a key; `None` if unknown.
     pub fn given(&self, key: &str) -> Option<bool> {
         self.place.given(key)
     }
 
-    /// Return the text that the author gave under this key, if there is one.
+    /// Return the author's text under this key, if any.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.place.written(key).and_then(Text::text)
     }
 }
 
-/// A table that is compiled under its own key, while a scenario lists its keys in the enclosing table.
+/// A table that is compiled under its own key, although a scenario lists its keys in the enclosing table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inline<T>(pub T);
 

@@ -1,5 +1,5 @@
-//! Conversion from the engine's values back to a scenario: keys in the order of their tables, and defaults in the
-//! notation of an author.
+//! Conversion from the engine's values back to a scenario: keys in the order of their tables, and defaults in an
+//! author's notation.
 
 use crate::draws::DISTRIBUTIONS;
 use crate::words::{duration, rate, size};
@@ -48,7 +48,7 @@ impl Takes {
         }
     }
 
-    /// Return a default in the notation of a scenario.
+    /// Return a default in scenario notation.
     pub fn shown(&self, value: &Value) -> Value {
         let whole = |text: fn(u64) -> String| match value {
             Value::Whole(n) => Value::Text(text(*n)),

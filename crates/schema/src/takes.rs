@@ -1,4 +1,4 @@
-//! Types of values that the keys of tables take: units, ranges, names.
+//! Types of values accepted by table keys: units, ranges, names.
 
 use crate::{words, Described, Family, Table, Value, Written};
 
@@ -23,9 +23,10 @@ pub enum Takes {
     Size(u64, u64),
     /// A whole number of packets.
     Packets,
-    /// A whole number of packets, which a scenario may give as a multiple of the bandwidth-delay product.
+    /// A whole number of packets, which may be written as a multiple of the bandwidth-delay product.
     PacketLimit,
-    /// A mean number of packets, which may be fractional and may be given as a multiple of the bandwidth-delay product.
+    /// A mean number of packets, which may be fractional and may be written as a multiple of the bandwidth-delay
+    /// product.
     MeanPackets,
     /// A number of packets or bytes, or a multiple of the bandwidth-delay product.
     Limit,
@@ -44,23 +45,23 @@ pub enum Takes {
     /// A size, "2 x 1 kB" for several identical sizes, or a distribution of sizes. Several sizes are compiled to one
     /// with `times`.
     Writes,
-    /// A duration that may be zero; or a distribution, which is compiled under the given key, in s.
+    /// A duration that may be zero; or a distribution, compiled under this key, in s.
     DurationOr(&'static str),
-    /// A value of a distribution, whose quantity the containing key defines.
+    /// A value of a distribution, with a quantity defined by the containing key.
     Amount,
     /// A file with a Mahimahi trace. The engine receives the transmission opportunities in each millisecond.
     Trace,
-    /// Options of a controller, which defines their keys.
+    /// Controller options, with keys defined by the controller.
     Options,
     /// A table.
     Table(&'static Table),
-    /// A table whose keys are listed in the enclosing table of a scenario and compiled under a key of their own.
+    /// A table with keys listed in the enclosing table of a scenario and compiled under a separate key.
     Inline(&'static Table),
     /// A table selected by its `kind`.
     OneOf(&'static Family),
     /// A list with this minimum number of entries.
     List(&'static Takes, u64),
-    /// A list, or the given word.
+    /// A list, or this word.
     ListOr(&'static Takes, &'static str),
 }
 
@@ -77,7 +78,7 @@ pub struct Registry {
     pub files: bool,
 }
 
-/// Names outside a registry: prefix, pattern of the rest, and a function that checks the rest.
+/// Names outside a registry: prefix, pattern of the remainder, and a function that checks the remainder.
 pub type Other = (&'static str, &'static str, fn(&str) -> bool);
 
 impl Registry {

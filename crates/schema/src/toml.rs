@@ -23,7 +23,7 @@ pub struct Position {
 pub struct Placed {
     /// Dotted key; positions in lists are numbers.
     pub key: String,
-    /// Position of the key, or of the value if there is no key.
+    /// Position of the key, or of the value if it has no key.
     pub name: Position,
     /// Position of the value.
     pub value: Position,
@@ -32,7 +32,7 @@ pub struct Placed {
 /// Result of parsing a TOML text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
-    /// The values of the text.
+    /// Values in the text.
     pub written: Written,
     /// Positions of all keys, in source order.
     pub places: Vec<Placed>,
@@ -126,10 +126,10 @@ impl Reader<'_> {
     }
 }
 
-/// Maximum length of a dotted key whose position is kept, so that memory use does not grow with the product of long
+/// Maximum length of a dotted key with a stored position, so that memory use does not grow with the product of long
 /// names.
 const LONGEST_KEY: usize = 400;
-/// Placeholder for a key that is longer.
+/// Placeholder for a longer key.
 const OVERLONG: &str = "\0";
 
 fn join(key: &str, part: &str) -> String {
@@ -145,8 +145,8 @@ fn join(key: &str, part: &str) -> String {
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The last requested position: line, byte, column. Values are visited in the order of the text, so each column of
-    /// a long line is counted only once.
+    /// The last requested position: line, byte, column. Values are visited in text order, so each column of a long
+    /// line is counted only once.
     last: Cell<(usize, usize, usize)>,
 }
 

@@ -1,10 +1,10 @@
-//! Values and names in messages: values in the notation of a scenario, and the permitted name closest to the one found.
+//! Values and names in messages: values in scenario notation, and the permitted name closest to the one found.
 
 use std::collections::BTreeMap;
 
 use crate::{Table, Takes, Unit, Value, Written};
 
-/// Maximum number of characters of a value in a message.
+/// Maximum number of characters in a displayed value.
 const MOST_SHOWN: usize = 60;
 /// Maximum number of names in a message. `MOST_OF_NAME` and `MOST_OF_LIST` limit the length of each name and of the
 /// list, in characters.
@@ -14,7 +14,7 @@ const MOST_BESIDE: usize = 60;
 const MOST_OF_NAME: usize = 60;
 const MOST_OF_LIST: usize = 600;
 
-/// Return a value in the notation of a scenario, shortened for a message.
+/// Return a value in scenario notation, shortened for a message.
 pub fn quote(value: &Written) -> String {
     let text = match value {
         Written::Nothing => "nothing".to_string(),
@@ -36,7 +36,7 @@ pub fn quote(value: &Written) -> String {
     }
 }
 
-/// Return a value in the form of Python's `str`, for comparison with names.
+/// Return a value in the form produced by Python's `str`, for comparison with names.
 pub fn spelled(value: &Written) -> String {
     let within = |value: &Written| match value {
         Written::Text(text) => format!("'{text}'"),
@@ -92,7 +92,7 @@ pub fn general(x: f64, digits: usize) -> String {
     format!("{figures}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
 }
 
-/// Format a compiled value without a unit, in the notation of a scenario.
+/// Format a compiled value without a unit, in scenario notation.
 fn plain(value: &Value) -> String {
     match value {
         Value::Text(text) => quoted(text),
@@ -159,7 +159,7 @@ fn in_table<'a>(table: &'static Table, value: &'a Value, key: &str) -> Option<(&
     value.get(key).map(|value| (value, takes))
 }
 
-/// Format a compiled value in the notation of a scenario.
+/// Format a compiled value in scenario notation.
 fn with_unit(value: &Value, takes: Takes) -> String {
     let whole = |value: &Value| match value {
         Value::Whole(n) => Some(*n),
@@ -190,7 +190,7 @@ fn with_unit(value: &Value, takes: Takes) -> String {
     text.map_or_else(|| plain(value), |text| quoted(&text))
 }
 
-/// Format a size, or several identical sizes, in the notation of a scenario.
+/// Format a size, or several identical sizes, in scenario notation.
 pub(crate) fn writes(value: &Value) -> String {
     let each = match value.get("value") {
         Some(Value::Number(each)) => size(libm::rint(*each) as u64),
@@ -202,12 +202,12 @@ pub(crate) fn writes(value: &Value) -> String {
     }
 }
 
-/// Format a duration in the largest unit that gives a whole number.
+/// Format a duration in the largest unit that yields a whole number.
 pub fn duration(ns: u64) -> String {
     in_units(ns, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)])
 }
 
-/// Format a rate in the largest unit that gives a whole number.
+/// Format a rate in the largest unit that yields a whole number.
 pub fn rate(bps: u64) -> String {
     in_units(bps, &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1000), ("bit/s", 1)])
 }
@@ -237,7 +237,7 @@ pub fn significant(x: f64, digits: usize) -> String {
     rounded.to_string()
 }
 
-/// List the permitted names and the one nearest to what was found. A long list is omitted if there is a nearest name.
+/// List the permitted names and the one nearest to the name found. A long list is omitted if there is a nearest name.
 pub fn one_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let listed: Vec<String> = names.iter().take(MOST_NAMES).map(|name| cut(name, MOST_OF_NAME)).collect();
@@ -265,7 +265,7 @@ fn cut(name: &str, most: usize) -> String {
     all[..kept].iter().chain(&['.', '.', '.']).chain(&all[all.len() - 40..]).collect()
 }
 
-/// Return the name that was probably meant: the one with the most characters in common, if that is at least half
+/// Return the name probably meant: the one with the most characters in common, if that is at least half
 /// (Ratcliff and Obershelp 1988, as in Python's difflib). Case is ignored, and `_` and `-` are treated as identical.
 pub fn nearest<'a>(found: &str, names: &[&'a str]) -> Option<&'a str> {
     let folded = |name: &str| name.to_lowercase().replace('_', "-");

@@ -1,14 +1,14 @@
-//! A scenario as its author wrote it: quantities are strings with units.
+//! A scenario as written by its author: quantities are strings with units.
 
 /// A value as written.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Written {
-    /// Python's `None`, which TOML does not have.
+    /// Python's `None`, which TOML lacks.
     Nothing,
     Flag(bool),
     Whole(i64),
-    /// A whole number of more than 64 bits, as decimal digits.
+    /// A whole number with more than 64 bits, as decimal digits.
     Huge(String),
     Number(f64),
     Text(String),

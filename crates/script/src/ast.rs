@@ -5,7 +5,7 @@ use ackclock_core::{AccEcnOption, Flags, Span};
 
 use crate::error::Pos;
 
-/// A whole script, with `--define` and its uses already resolved.
+/// A complete script, with `--define` and its uses already resolved.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Script {
     /// `--name=value` lines, in order.
@@ -43,7 +43,7 @@ pub struct Command {
 pub struct Event {
     /// Position.
     pub at: Pos,
-    /// Time at which the event happens or must happen.
+    /// Time at which the event occurs or must occur.
     pub time: When,
     /// Event action.
     pub action: Action,
@@ -169,7 +169,7 @@ impl TcpFlags {
 pub enum TcpOptions {
     /// `<...>`: not checked; on expectations only.
     Any,
-    /// Exactly these options, in this order, padding included. A script without a list means none.
+    /// Exactly these options, in this order, padding included. Without a list, there must be none.
     Exactly(Vec<TcpOption>),
 }
 
@@ -236,11 +236,11 @@ pub struct IcmpPacket {
     pub mtu: Option<u32>,
     /// Identifier of an echo.
     pub id: Option<u16>,
-    /// Quoted part of the packet that caused the message.
+    /// Quoted part of the packet that triggered the message.
     pub quoted: Option<Quoted>,
 }
 
-/// Part of a packet that an ICMP message quotes.
+/// Part of a packet quoted in an ICMP message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quoted {
     /// Sequence numbers of a segment.
@@ -286,7 +286,7 @@ pub enum Expr {
     Word(String),
     /// Adjacent strings, with escapes as written.
     Text(Vec<String>),
-    /// `...`: any value, or a value that the player fills in.
+    /// `...`: any value, or a value filled in by the player.
     Ellipsis,
     /// `a|b|c`.
     Or(Vec<Expr>),

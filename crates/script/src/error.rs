@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// Whether the script is well formed as far as it has been read but uses a feature that ackclock lacks.
+    /// Whether the script is well formed as far as it has been read, but uses a feature that ackclock lacks.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Error::Unsupported { .. })
     }

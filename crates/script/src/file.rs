@@ -14,7 +14,7 @@ pub fn read(path: &Path, limits: &Limits) -> Result<String, Error> {
     let file = File::open(path).map_err(|e| refuse(e.to_string()))?;
     let kind = file.metadata().map_err(|e| refuse(e.to_string()))?;
     if !kind.is_file() {
-        return Err(refuse("not a regular file".into())); // a pipe or a device may have no end
+        return Err(refuse("not a regular file".into())); // a pipe or a device may be endless
     }
     let mut bytes = Vec::new();
     let limit = limits.bytes as u64;

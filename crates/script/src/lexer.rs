@@ -184,7 +184,7 @@ fn word<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     take_while(1.., |c: char| c.is_ascii_alphanumeric() || c == '_').parse_next(input)
 }
 
-/// Match characters that an option's value may contain without quotation marks.
+/// Match characters permitted in an option's value without quotation marks.
 fn unquoted<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     take_while(0.., |c: char| c.is_ascii_alphanumeric() || "_.:/,+%@~-=".contains(c)).parse_next(input)
 }

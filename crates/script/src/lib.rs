@@ -1,7 +1,7 @@
 //! Packet scripts: TCP's behaviour, segment by segment, in packetdrill's language.
 //!
-//! A script is a time-stamped list of application calls, the packets that the network delivers and the packets that
-//! the stack must send. [`parse`] turns text into a [`Script`], [`Options`] and [`Setup`] contain its parameters, and
+//! A script is a time-stamped list of application calls, packets delivered by the network and packets that the stack
+//! must send. [`parse`] turns text into a [`Script`], [`Options`] and [`Setup`] contain its parameters, and
 //! [`play`] plays it. No part of a script is ever executed by a shell.
 
 pub mod ast;

@@ -5,7 +5,7 @@ use ackclock_core::Span;
 use crate::ast::ScriptOption;
 use crate::error::Error;
 
-/// Options without effect on a stack that has no addresses, no interpreter and no device.
+/// Options that have no effect on a stack without addresses, interpreter and device.
 const IGNORED: &[&str] = &[
     "bind_port",
     "code_command",

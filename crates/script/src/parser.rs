@@ -19,7 +19,7 @@ const MAX_SECONDS: u64 = 1_000_000;
 /// Bounds on a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Maximum size of the text, bytes.
+    /// Maximum text size, bytes.
     pub bytes: usize,
     /// Maximum number of events.
     pub events: usize,

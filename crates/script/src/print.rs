@@ -1,4 +1,4 @@
-//! Prints a script in a canonical form. Parsing the printed text gives the same script.
+//! Prints a script in canonical form. Parsing the printed text yields the same script.
 
 use std::fmt::{self, Display, Formatter, Write};
 

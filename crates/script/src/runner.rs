@@ -24,10 +24,10 @@ pub use report::{Outcome, Snapshot, Verdict};
 use simulated::Simulated;
 pub use tap::{Captured, Tap};
 
-/// Start of scripts: late enough for every time difference that the stack computes, and a multiple of the coarsest
-/// timer-wheel granularity.
+/// Start time of scripts: late enough for every time difference computed by the stack, and a multiple of the
+/// coarsest timer-wheel granularity.
 pub const START: Time = Time(1_024_000_000_000);
-/// How long an expected packet is awaited beyond its due time.
+/// Time for which an expected packet is awaited beyond its due time.
 const PATIENCE: Span = Span::from_secs(2);
 /// Time limit of a script: ten times its longest single step.
 const MAX_LENGTH: Span = Span::from_secs(10_000_000);
@@ -45,7 +45,7 @@ pub struct Profile {
     pub tolerance: Option<Span>,
     /// Kernel parameters set after the script's own.
     pub sysctls: Vec<(String, String)>,
-    /// Whether every packet without an expectation is a failure, even after the last expectation.
+    /// Whether every unexpected packet is a failure, even after the last expectation.
     pub strict: bool,
 }
 
@@ -76,18 +76,18 @@ impl From<Error> for Stop {
     }
 }
 
-/// Return an error for a construct that cannot be played.
+/// Return an error about a construct that cannot be played.
 pub fn unsupported<T>(line: u32, what: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Unsupported { line, what: what.into() })
 }
 
-/// Return an error for a difference from the script.
+/// Return an error about a difference from the script.
 pub fn fail<T>(line: u32, expected: impl ToString, actual: impl ToString) -> Result<T, Stop> {
     Err(Stop::Fail { line, expected: expected.to_string(), actual: actual.to_string() })
 }
 
-/// Play a script against the simulated stack. An error means that an option or a parameter of the script is out of
-/// range.
+/// Play a script against the simulated stack. An error means that one of the script's options or parameters is out
+/// of range.
 pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
     play_on(&mut Simulated::new(profile), script, profile)
 }
@@ -262,7 +262,7 @@ impl<M: Machine> Player<'_, M> {
         Ok(())
     }
 
-    /// Take the next packet, joined with later ones as far as the expectation covers them, whatever their times.
+    /// Take the next packet, joined with later ones as far as the expectation covers them, regardless of their times.
     fn take(&mut self, wanted: &TcpPacket, give_up: Time) -> Result<Captured, Stop> {
         let queue = &mut self.machine.tap().queue;
         let mut taken = compare::Taken::first(queue).expect("invariant: the caller saw a packet");
@@ -316,8 +316,8 @@ impl<M: Machine> Player<'_, M> {
 
 /// Play everything before the first event, and return the host's parameters.
 fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup, Stop> {
-    // Public suites start with their defaults script, by an option or by a command. Scripts that name none use the
-    // same defaults.
+    // Public suites start with their defaults script, through an option or a command. Scripts that name none use
+    // the same defaults.
     let mut setup = Setup::suite();
     if options.ipv6 {
         (setup.ip_header, setup.mtu) = (40, 1520);
@@ -347,7 +347,7 @@ fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup
     Ok(setup)
 }
 
-/// Format a time of the script.
+/// Format a script time.
 fn clock(at: Time) -> String {
     seconds(at.since(START))
 }

@@ -1,5 +1,5 @@
-//! Set-up of a host: the settings that a script's commands would make on a real host, derived by parsing the
-//! commands. No command is executed; a command that is not recognised makes the script unsupported.
+//! Host set-up: the settings that a script's commands would make on a real host, derived by parsing the
+//! commands. No command is executed; a script with an unrecognised command is unsupported.
 
 mod recognise;
 mod route;
@@ -19,7 +19,7 @@ pub enum Qdisc {
     Fifo,
     /// `fq`: the queue paces.
     Fq,
-    /// `pfifo limit 0`: every packet is refused, and the stack is notified.
+    /// `pfifo limit 0`: every packet is refused and the stack is notified.
     DropAll,
 }
 
@@ -51,7 +51,7 @@ impl Default for CubicModule {
     }
 }
 
-/// Settings of the host that a script is played on.
+/// Settings of the host on which a script is played.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setup {
     /// `net.ipv4.tcp_*` and some of `net.core`.
@@ -74,7 +74,7 @@ pub struct Setup {
     pub single: bool,
     /// CUBIC parameters.
     pub cubic: CubicModule,
-    /// Sizes in bytes of files of zeros, by path. They exist only in the simulation.
+    /// Sizes in bytes of zero-filled files, by path. They exist only in the simulation.
     pub files: BTreeMap<String, u64>,
 }
 
@@ -101,7 +101,7 @@ impl Setup {
         Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
     }
 
-    /// Apply the settings of a command. If any part is not recognised, no setting changes.
+    /// Apply the settings made by a command. If any part is not recognised, no setting changes.
     pub fn apply(&mut self, text: &str, at: Pos) -> Result<(), Error> {
         let mut after = self.clone();
         for simple in shell::split(text).map_err(|what| Error::unsupported(at, what))? {

@@ -1,5 +1,5 @@
-//! Structured literals: the C structure that a pair of braces denotes. It is inferred from the names of the fields,
-//! so that an unknown structure is detected when the script is parsed.
+//! Structured literals: the C structure denoted by a pair of braces. It is inferred from the field names, so that
+//! an unknown structure is detected when the script is parsed.
 
 use crate::ast::Expr;
 
@@ -26,7 +26,7 @@ pub enum Shape {
     Timestamp,
 }
 
-/// Structure, its mandatory field, and all its fields.
+/// Structure, mandatory field, and all fields.
 const FIELDS: &[(Shape, &str, &[&str])] = &[
     (
         Shape::Sockaddr,

@@ -1,4 +1,4 @@
-//! Any text gives a result and never causes a panic. Any script is unchanged by printing and parsing.
+//! Any text yields a result and never causes a panic. Any script is unchanged by printing and parsing.
 
 use ackclock_core::{AccEcnOption, Flags, Span};
 use ackclock_script::ast::*;
@@ -16,7 +16,7 @@ const SEEDS: &[&str] = &[
     include_str!("scripts/every-call.pkt"),
 ];
 
-/// Tokens that have a meaning somewhere in the language.
+/// Tokens with a meaning somewhere in the language.
 const PIECES: &[&str] = &[
     "+",
     "0",
@@ -93,7 +93,7 @@ const PIECES: &[&str] = &[
     "EAGAIN",
 ];
 
-/// Run every operation of this crate on a text. The only checks are that nothing panics and that no run is long.
+/// Run every operation of this crate on a text. The only checks are that nothing panics and no run takes long.
 fn exercise(text: &str) {
     let limits = Limits { events: 1_000, ..Limits::default() };
     let mut setup = Setup::kernel();

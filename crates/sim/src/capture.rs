@@ -36,9 +36,8 @@ pub struct Captured {
     pub packet: Packet,
 }
 
-/// Write a capture file with the packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the
-/// epoch. If `snaplen` is given, at most that many bytes of each frame are kept, together with the length on the
-/// wire.
+/// Write a capture file with the packets in time order. Interface 0 is "sender", 1 is "receiver"; time 0 is the
+/// epoch. With `snaplen`, at most that many bytes of each frame are kept, together with the length on the wire.
 ///
 /// Fails with `InvalidInput` for a host other than 0 and 1 and for a packet that real headers cannot express.
 pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<u32>) -> io::Result<()> {
@@ -49,7 +48,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
     }
     out.write_all(&buf)?;
 
-    // stable sort: packets of the same nanosecond keep the recorded order
+    // stable sort: packets in the same nanosecond keep their recorded order
     let mut in_order: Vec<&Captured> = packets.iter().collect();
     in_order.sort_by_key(|c| c.t);
 

@@ -34,7 +34,7 @@ impl Error {
         Error::Value { place: place.to_string(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// Return the error for a value that a table at `place` rejects.
+    /// Return the error for a value rejected by a table at `place`.
     pub fn refused(place: impl Display, refusal: Refusal) -> Error {
         let place =
             [place.to_string(), refusal.key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();

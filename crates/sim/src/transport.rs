@@ -1,7 +1,7 @@
 //! One end of a path: a TCP connection, or an endpoint over datagrams. The set is closed, so the event loop needs no
 //! dynamic dispatch. Workloads that send bulk data use the common interface and are independent of the kind.
 //!
-//! Length: one function for each thing that is asked of an end, over all kinds of ends.
+//! Length: one function per operation on an end, over all kinds of ends.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ackclock_core::foreign::{Carried, Maker};
 use ackclock_core::{Datagram, FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
-use ackclock_tcp::{Config, Connection, Due, Record};
+use ackclock_tcp::{Config, Connection, Due, Halves, Record};
 
 use crate::transport::udp::{Sink, Source, SourceParams};
 
@@ -25,7 +25,7 @@ pub const SENDER: usize = 0;
 /// Host that receives the data.
 pub const RECEIVER: usize = 1;
 
-/// Settings for both ends of a flow.
+/// Settings for a flow's two ends.
 #[derive(Clone)]
 pub enum TransportConfig {
     /// TCP.
@@ -51,7 +51,7 @@ impl Freight {
         }
     }
 
-    /// Give the copy of a duplicated packet its own bytes.
+    /// Allocate separate bytes for the copy of a duplicated packet.
     #[cold]
     pub fn copy(&self, packet: &mut Packet) {
         if let Header::Datagram(Datagram::Opaque(opaque)) = &mut packet.header {
@@ -208,7 +208,7 @@ impl Transport {
         self.tcp_mut().is_some_and(|tcp| tcp.has_nothing(now))
     }
 
-    /// Write the fields that the next packets share into `common`, without addresses. Return the number of packets
+    /// Write the fields shared by the next packets into `common`, without addresses. Return the number of packets
     /// that can be sent as a train, or 0.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, framing_bytes: u32, common: &mut Packet) -> u32 {
@@ -223,7 +223,7 @@ impl Transport {
         length
     }
 
-    /// Record that the train was sent. Return whether nothing more can be sent at present.
+    /// Record that the train was sent. Return whether nothing more can be sent now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
@@ -242,7 +242,16 @@ impl Transport {
         [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
     }
 
-    /// Create an end at `host`. If `over` is an end of a closed connection, its memory is reused.
+    /// Take apart this end of a closed connection; `None` if it leaves nothing to reuse.
+    #[inline]
+    pub fn into_halves(self) -> Option<Halves> {
+        match self {
+            Transport::Tcp(tcp) => tcp.into_halves(),
+            Transport::Datagram(_) => None,
+        }
+    }
+
+    /// Create an end at `host`, which reuses the memory of a closed connection's halves.
     #[inline]
     pub fn new(
         config: &TransportConfig,
@@ -250,14 +259,14 @@ impl Transport {
         host: usize,
         initiator: usize,
         seed: u64,
-        over: Option<Transport>,
+        over: Option<Halves>,
     ) -> Transport {
         let end = match (config, host) {
             (TransportConfig::Tcp(config), _) => {
                 let responds = host != initiator;
                 return Transport::Tcp(match over {
-                    Some(Transport::Tcp(tcp)) => tcp.renewed(flow, config, responds),
-                    _ => Connection::sharing(flow, config, responds),
+                    Some(halves) => Connection::renewed(halves, flow, config, responds),
+                    None => Connection::sharing(flow, config, responds),
                 });
             }
             (TransportConfig::Udp(params), SENDER) => {
@@ -383,16 +392,16 @@ impl Transport {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
 
-    /// Record that a packet with `payload` bytes entered the host's queue.
-    pub fn queued(&mut self, payload: u32) {
+    /// Record that a packet carrying `payload` bytes from offset `start` entered the host's queue.
+    pub fn queued(&mut self, start: u64, payload: u32) {
         if let Transport::Tcp(tcp) = self {
-            tcp.queued(payload);
+            tcp.queued(start, payload);
         }
     }
 
-    /// Record that a packet with `payload` bytes left the host's queue. Return whether TCP was waiting for that.
-    pub fn left_queue(&mut self, payload: u32) -> bool {
-        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
+    /// Record that a packet carrying `payload` bytes left the host's queue. Return whether TCP was waiting for that.
+    pub fn left_queue(&mut self, start: u64, payload: u32) -> bool {
+        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(start, payload))
     }
 
     /// Assume that the host's NIC splits multi-segment packets.

@@ -1,5 +1,5 @@
 //! Workloads: the behaviour of a flow's application. Each has its own file with its parameters, their consequences
-//! for a run, and its behaviour. This file contains the two contracts and the closed sets.
+//! for the run, and its behaviour. This file contains the two contracts and the closed sets.
 
 mod arrivals;
 mod bulk;
@@ -44,7 +44,7 @@ pub use transfer::{Transfer, TransferParams};
 pub use video::{Video, VideoParams};
 use writes::{Writes, WritesParams};
 
-/// Declare the workloads: the parameters of each, and the drivers that implement them.
+/// Declare the workloads: each one's parameters, and the drivers that implement them.
 macro_rules! workloads {
     (params $($variant:ident($params:ident)),+; drivers $($driver:ident($state:ty)),+;) => {
         family! {
@@ -67,7 +67,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// Kinds of workloads whose flows may use these protocols.
+            /// Kinds of workloads with flows that may use these protocols.
             pub fn carried_by(by: Carried) -> Vec<&'static str> {
                 let all = [$(($params::TABLE.kind, $params::carried())),+];
                 all.iter().filter(|(_, carried)| *carried == by).map(|(kind, _)| *kind).collect()
@@ -90,8 +90,8 @@ macro_rules! workloads {
         }
 
         impl Driver {
-            /// Whether clients come and go. The stop of the flow then does not affect clients that have already
-            /// arrived.
+            /// Whether clients arrive and depart. The flow's stop then does not affect clients that have
+            /// already arrived.
             pub fn keeps_no_stop(&self) -> bool {
                 matches!(self, Driver::Fetch(_) | Driver::Transactions(_))
             }
@@ -129,7 +129,7 @@ workloads! {
 
 /// Contract of a workload's parameters: their consequences for a run.
 pub trait Params {
-    /// Protocols that may carry the flows.
+    /// Protocols that can carry the flows.
     fn carried() -> Carried
     where
         Self: Sized,
@@ -160,7 +160,7 @@ pub trait Params {
         false
     }
 
-    /// Maximum number of data packets that a flow sends in `duration`.
+    /// Maximum number of data packets sent by a flow in `duration`.
     fn asks(&self, duration: Span) -> Asks;
 
     /// Maximum number of packets on the links of a flow's own path at any time.
@@ -178,7 +178,7 @@ pub trait Params {
         0.0
     }
 
-    /// Return the factory for the drivers of the group's flows, or the error in the scenario.
+    /// Return the driver factory for the group's flows, or the error in the scenario.
     fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error>;
 }
 
@@ -193,7 +193,7 @@ pub enum Carried {
     ByDatagrams,
 }
 
-/// Number of data packets that a flow wants to send.
+/// Number of data packets a flow wants to send.
 #[derive(Clone, Copy, Debug)]
 pub enum Asks {
     /// The number that the bottleneck can carry.
@@ -211,7 +211,7 @@ impl Asks {
     }
 }
 
-/// Factory for the drivers of a group's flows.
+/// Driver factory for a group's flows.
 pub type Make = Box<dyn Fn(&Member, &mut Site) -> Driver>;
 
 /// Member of a group of flows.
@@ -225,7 +225,7 @@ pub struct Member {
     pub start: Time,
 }
 
-/// Facts about a group that its workload needs.
+/// Facts about a group needed by its workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Bottleneck rate of the group's path, bit/s; `None` for a path without a bottleneck.
@@ -249,7 +249,7 @@ impl Place {
     }
 }
 
-/// State that grows while the groups' workloads are set up.
+/// State accumulated while the groups' workloads are set up.
 pub struct Site<'a> {
     /// Links and paths.
     pub layout: &'a mut Layout,
@@ -257,15 +257,15 @@ pub struct Site<'a> {
     pub clients: &'a mut Vec<ClientRow>,
     /// Transaction tallies.
     pub tallies: &'a mut Vec<Tally>,
-    /// Loads that groups offer to their bottlenecks.
+    /// Loads offered by groups to their bottlenecks.
     pub offered: &'a mut Offered,
 }
 
 /// Our choice: packets on the links of a flow's own path, beyond those in the queue.
 pub const OWN_PATH_PACKETS: f64 = 200.0;
 
-/// Contract of a workload's behaviour. A workload acts on its connections through the world, and sees only what an
-/// application would see.
+/// Contract of a workload's behaviour. A workload acts on its connections through the world, and sees only the
+/// information available to an application.
 pub trait Workload {
     /// Called when the flow starts.
     fn start(&mut self, cx: &mut Context);

@@ -19,6 +19,7 @@ pub mod shortcuts;
 use ackclock_core::{Digest, FlowId, Packet, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::PacketId;
+use ackclock_tcp::Halves;
 
 use crate::capture::{Captured, Noted};
 use crate::transport::{Freight, Transport};
@@ -44,7 +45,7 @@ pub trait Application {
     fn tick(&mut self, world: &mut World, what: u32);
 }
 
-/// Per-packet records that the world writes.
+/// Per-packet records written by the world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sinks {
     /// Host whose packets are captured; `None` = no capture.
@@ -63,8 +64,8 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of closed connections, kept so that new connections can reuse their memory.
-    over: Vec<Option<End>>,
+    /// Halves of closed connections, kept so that new connections can reuse their memory.
+    over: Vec<Halves>,
     opened: u32,
     captured: Option<Noted>,
     /// Whether packets are captured or measured.
@@ -242,7 +243,7 @@ impl World {
         how(&mut self.end_at(end_index(conn, host)).transport);
     }
 
-    /// Let the application act on one end, then send everything that the end has to send.
+    /// Let the application act on one end, then send everything the end has to send.
     pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Transport, Time)) {
         let index = end_index(conn, host);
         let now = self.now;
@@ -286,7 +287,7 @@ impl World {
         }
     }
 
-    /// Deliver a packet that an event has taken from a link's wire.
+    /// Deliver a packet taken from a link's wire by an event.
     #[inline(never)]
     fn arrive_from_wire(&mut self, app: &mut impl Application, id: PacketId) {
         self.arrive(app, id);
@@ -385,7 +386,7 @@ impl World {
         }
     }
 
-    /// Send all packets that an end has to send, and keep its timer armed.
+    /// Send all packets an end has to send, and keep its timer armed.
     #[inline(never)]
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");

@@ -138,8 +138,8 @@ fn tcp_suffers_from_stalls_and_coalescing_is_seen() {
     assert!(mbps > 90.0 && (8.0..20.0).contains(&each), "{mbps} {each}");
 }
 
-/// The receiving thread continues during stalls: ACKs are processed on time, but the segments that they release are
-/// sent late.
+/// The receiving thread continues during stalls: ACKs are processed on time, but the segments they release are sent
+/// late.
 #[test]
 fn a_sender_can_be_held_up_alone() {
     let rtt = |more: &str| {

@@ -24,7 +24,14 @@ fn queue() -> impl Strategy<Value = &'static str> {
 }
 
 fn loss() -> impl Strategy<Value = &'static str> {
-    prop_oneof![2 => Just(""), 1 => Just(r#""loss": {"kind": "bernoulli", "p": 0.01},"#)]
+    prop_oneof![
+        12 => Just(""),
+        2 => Just(r#""loss": {"kind": "bernoulli", "p": 0.01},"#),
+        1 => Just(r#""loss": {"kind": "bernoulli", "p": 0.03, "applies_to": "originals"},"#),
+        1 => Just(r#""loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.3},"#),
+        1 => Just(r#""loss": {"kind": "gilbert-elliott-in-time", "good": {"kind": "constant", "value": 0.3}, "bad": {"kind": "exponential", "mean": 0.004}},"#),
+        1 => Just(r#""loss": {"kind": "policer", "rate": 5000000, "bucket": 30000, "per": "flow"},"#),
+    ]
 }
 
 fn workload() -> impl Strategy<Value = &'static str> {
@@ -33,6 +40,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
         r#"{"kind": "bulk"}"#,
         r#"{"kind": "transfer", "bytes": 300000}"#,
         r#"{"kind": "fetch", "bytes": 20000, "count": 5}"#,
+        r#"{"kind": "fetch", "bytes": 20000, "count": 5, "common_random_numbers": true}"#,
         // data in both directions at once: lost segments of a long request are retransmitted together with the
         // response
         r#"{"kind": "fetch", "bytes": 60000, "request": 60000, "count": 5}"#,

@@ -1,5 +1,5 @@
-//! Audit of a stack's reports, which are checked against the traffic of the network. Libraries are not trusted: an
-//! impossible report is an error of the library, described in one line.
+//! Audit of a stack's reports, checked against network traffic. Libraries are not trusted: an impossible report is
+//! an error in the library, described in one line.
 
 use ackclock_core::foreign::Accounts;
 
@@ -13,7 +13,7 @@ const COARSE_NS: u64 = 1_000_000_000;
 /// Maximum number of datagrams sent at one instant.
 pub const AT_ONCE: u32 = 65_536;
 
-/// Latest reports and total traffic of one end.
+/// One end's latest reports and total traffic.
 #[derive(Debug)]
 pub struct Audit {
     opened: u64,
@@ -26,7 +26,7 @@ pub struct Audit {
     /// Number of datagrams sent, and their bytes including headers.
     sent: u64,
     bytes: u64,
-    /// Time of the last transmission, and how many have been made at that instant since the last arrival.
+    /// Time of the last transmission, and number of transmissions at that instant since the last arrival.
     instant: (u64, u32),
 }
 
@@ -129,12 +129,12 @@ impl Audit {
         Ok(())
     }
 
-    /// Return the figures to compare with the other end's. `written` is `None` for an endless amount.
+    /// Return the figures to be compared with the other end's. `written` is `None` for an endless amount.
     pub fn accounts(&self, written: Option<u64>, closes: bool, failed: bool) -> Accounts {
         Accounts { written, closes, failed, arrived: self.arrived, received: self.received }
     }
 
-    /// Compare this end's reports with its peer's. `own` has the bytes that this end has written.
+    /// Compare this end's reports with its peer's. `own` contains the bytes written by this end.
     pub fn against(&self, own: &Accounts, peer: &Accounts) -> Result<(), String> {
         let acked = if self.told.acked == NONE { 0 } else { self.told.acked };
         let most = peer.arrived.min(own.written.unwrap_or(NONE));

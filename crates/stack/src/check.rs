@@ -32,8 +32,8 @@ pub const CHECKS: &[(&str, &str)] = &[
     ("junk", "10,000 datagrams of junk are survived"),
 ];
 
-/// Run a check and return the measured value, or an error. For `repeats` the value is a digest to be compared between
-/// two processes, the second of which sets `pauses`.
+/// Run a check and return the measured value, or an error. For `repeats`, the value is a digest to be compared
+/// between two processes, the second of which sets `pauses`.
 pub fn check(
     library: &'static Library,
     controller: &str,
@@ -89,11 +89,11 @@ struct Path {
     shape: u64,
     digest: u64,
     steps: u64,
-    /// Time from which the client could send data, and error found by the deadline check.
+    /// Time from which on the client could send data, and error found by the deadline check.
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
-    /// Audits of both ends, if their reports are checked.
+    /// Both ends' audits, if their reports are checked.
     audits: Option<[Audit; 2]>,
     /// Whether the server, which writes nothing, has finished its direction.
     answered: bool,
@@ -217,8 +217,7 @@ impl On<'_> {
         Ok(format!("{:016x}", path.digest))
     }
 
-    /// Run a complete transfer with losses. Check the reports of both ends at each step, and against each other at the
-    /// end.
+    /// Run a complete transfer with losses. Check both ends' reports at each step, and against each other at the end.
     fn numbers(&self) -> Result<String, String> {
         let mut path = self.transfer(LOSSY, 0, 1, SMALL)?;
         path.audits = Some([Audit::new(0), Audit::new(0)]);
@@ -229,7 +228,7 @@ impl On<'_> {
                 "peer_finished: found no end of {SMALL} bytes; allowed: one, when all are here"
             ));
         }
-        // the server finishes as well: the client closes, and the reports of both ends remain correct
+        // the server finishes as well: the client closes, and both ends' reports remain correct
         path.answered = true;
         path.ends[1].finish(path.now);
         path.run(120 * SECOND, |path| path.ends[0].state() == State::Closed)?;
@@ -305,10 +304,10 @@ impl On<'_> {
     }
 }
 
-/// A lossy path, whose losses the stack must repair.
+/// A lossy path, where the stack must repair losses.
 const LOSSY: Link = Link { rate: 10_000_000, delay: 10 * MS, loses: 53 };
 
-/// Return random bytes, or a modified datagram of the stack.
+/// Return random bytes, or a modified datagram from the stack.
 fn junk(stream: &mut Stream, kept: Option<Vec<u8>>) -> Vec<u8> {
     let Some(mut bytes) = kept.filter(|bytes| !bytes.is_empty() && stream.below(2) == 0) else {
         return (0..stream.below(1600)).map(|_| stream.next_u64() as u8).collect();
@@ -359,7 +358,7 @@ impl Path {
         Ok(())
     }
 
-    /// Audit the current reports of both ends, if audits are enabled.
+    /// Audit both ends' current reports, if audits are enabled.
     fn audit(&mut self) -> Result<(), String> {
         let Some(audits) = &mut self.audits else { return Ok(()) };
         for (audit, (end, who)) in audits.iter_mut().zip(self.ends.iter().zip(["client", "server"])) {

@@ -1,4 +1,4 @@
-//! One end of a flow whose stack is in a library.
+//! One end of a flow on a stack in a library.
 //!
 //! Length: every call of the simulator, and what is held against the answers.
 
@@ -158,7 +158,7 @@ struct End {
     waiting: u64,
     written: u64,
     forever: bool,
-    /// Whether the amount written is unknown, because the application has written without limit or has stopped.
+    /// Whether the amount written is unknown, because the application writes endlessly or has stopped.
     endless: bool,
     closes: bool,
     state: State,
@@ -202,7 +202,7 @@ impl End {
         self.look(now, false);
     }
 
-    /// Fail because of an impossible report from the library, which ends the run.
+    /// Fail because of an impossible report from the library; this ends the run.
     #[cold]
     fn accuse(&mut self, now: Time, said: &str) {
         let library = self.recipe.library;
@@ -286,7 +286,7 @@ impl End {
     }
 }
 
-/// Return a reported number, or 0 if the stack does not report it.
+/// Return a reported number, or 0 if not reported by the stack.
 fn known(told: u64) -> u64 {
     if told == NONE {
         0

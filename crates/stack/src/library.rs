@@ -51,7 +51,7 @@ struct Functions {
     close: unsafe extern "C" fn(*mut Raw),
 }
 
-/// Maximum number of controllers of a library.
+/// Maximum number of controllers in a library.
 const MOST_CONTROLLERS: usize = 100;
 
 static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
@@ -61,7 +61,7 @@ pub fn loaded() -> Vec<&'static Library> {
     LOADED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Load the library in a file. An error names the file and the fault. Loading runs the library's own initialisers.
+/// Load a library from a file. Errors name the file and the fault. Loading runs the library's own initialisers.
 pub fn load(file: &Path) -> Result<&'static Library, String> {
     // SAFETY: the user named this file as a program to be run.
     let opened = unsafe { libloading::Library::new(file) };
@@ -218,7 +218,7 @@ impl Instance {
         unsafe { (self.library.functions.timer)(self.raw.as_ptr(), now) }
     }
 
-    /// Write the next datagram to `into` and return its length and mark, or an error of the library.
+    /// Write the next datagram to `into` and return its length and mark, or a library error.
     pub fn transmit(&mut self, now: u64, into: &mut Vec<u8>) -> Result<Option<(usize, u8)>, String> {
         let _call = self.begins("transmit", now);
         if into.len() < ROOM + CANARY.len() {

@@ -195,7 +195,7 @@ impl Buffers {
         Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
 }
 
-/// Size of each write call of an application that writes without end, bytes.
+/// Size of each write call of an application that writes endlessly, bytes.
 pub const WRITE: u64 = 256 << 10;
 
 /// Size of multi-segment packets.
@@ -263,7 +263,7 @@ pub struct Config {
     pub tlp: bool,
     /// F-RTO (RFC 5682).
     pub frto: bool,
-    /// Undo a reduction that DSACKs or timestamps show to be spurious.
+    /// Undo a reduction shown by DSACKs or timestamps to be spurious.
     pub undo: bool,
     /// RFC 6675 NextSeg rules (3) and (4): without new data, also retransmit segments that are not marked lost.
     pub next_seg_rules: bool,
@@ -417,6 +417,12 @@ impl Config {
         let segment = self.payload() as u64;
         self.initial_rwnd = whole(segment) as u32;
         self.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
+    }
+
+    /// Set the first window of the end that connects to this many segments, without timestamps, of which it does not know
+    /// yet (Linux `tcp_connect_init`).
+    pub fn offer_first_segments(&mut self, segments: u32) {
+        self.initiator_rwnd = segments.saturating_mul(self.payload() + 12 * self.timestamps as u32);
     }
 
     /// Length of a timer tick; zero: exact timers.

@@ -3,7 +3,9 @@
 
 mod application;
 mod ecn;
+mod halves;
 mod handshake;
+mod host;
 mod info;
 mod keepalive;
 mod packets;
@@ -25,6 +27,7 @@ use crate::sender::{Leaving, Sender};
 use ecn::{Marks, Mode};
 use keepalive::Keeper;
 
+pub use halves::Halves;
 pub use info::Info;
 pub use keepalive::KeepAlive;
 pub use queries::AccurateMarks;
@@ -56,7 +59,7 @@ pub enum State {
 pub enum Due {
     /// A segment of an established connection.
     Segment(Leaving),
-    /// An ACK of an established connection. Only another ACK can follow it ([`Connection::ack_due`]).
+    /// An ACK of an established connection. Only another ACK can follow ([`Connection::ack_due`]).
     Ack(Leaving),
     /// A segment of the handshake or the close, if one is to be sent.
     Unsettled,
@@ -98,6 +101,9 @@ pub struct Connection {
     marks: Marks,
     /// SACK blocks reduce the payload of data segments.
     cramped: bool,
+    /// The payload has been adapted to the AccECN option. It stays the same for all segments that leave in a row (Linux
+    /// `tcp_write_xmit` keeps its `mss_now`).
+    fitted: bool,
     /// Maximum age of a timestamp relative to the latest one, in ticks of the timestamp clock (Linux
     /// TCP_PAWS_WINDOW).
     pub(crate) paws_window: i32,
@@ -123,17 +129,6 @@ impl Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
         let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
         Connection::of(config, responder, sender, receiver)
-    }
-
-    /// Return a new end that reuses the memory of this closed one.
-    pub fn renewed(self, flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
-        let (Sending::Awake(mut sender), Receiving::Awake(mut receiver)) = (self.sender, self.receiver)
-        else {
-            return Connection::sharing(flow, config, responder);
-        };
-        sender.renew(flow, responder, config);
-        *receiver = Receiver::of_end(config, responder);
-        Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
     }
 
     /// Return a connection in its initial state.
@@ -170,6 +165,7 @@ impl Connection {
             },
             marks: Marks::default(),
             cramped: false,
+            fitted: false,
             paws_window: (config.rto_style == RtoStyle::Linux) as i32,
             cuts: false,
             rests: false,
@@ -203,23 +199,6 @@ impl Connection {
         if let Some(sender) = self.sender.now_mut() {
             sender.set_queue_full(full);
         }
-    }
-
-    /// Return the number of packets refused by the host's full queue since the last call.
-    pub fn take_refused(&mut self) -> u32 {
-        self.sender.now_mut().map_or(0, Sender::take_refused)
-    }
-
-    /// Charge a packet with `payload` bytes that has entered the host's queue.
-    pub fn queued(&mut self, payload: u32) {
-        if let Some(sender) = self.sender.now_mut() {
-            sender.queued(payload);
-        }
-    }
-
-    /// Release the charge of a packet that has left the host's queue. Returns whether the sender was throttled.
-    pub fn left_queue(&mut self, payload: u32) -> bool {
-        self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
     }
 
     /// Whether the connection is established and uses no rare feature: ECN, a ledger, keep-alive, validity
@@ -420,6 +399,9 @@ impl Connection {
             self.receiver.on_data_sent(now);
             return Some(Due::Segment(data));
         }
+        if rare {
+            self.fitted = false;
+        }
         if self.receiver.ack_due() {
             let ack = self.pure_ack(now);
             let more = !self.plain && (rare || self.keeper.is_some() || self.state != State::Established);
@@ -448,8 +430,11 @@ impl Connection {
     /// Adapt the payload to the options of the next segment. Returns the ACK of the SYN-ACK if it is to be sent now.
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
-        self.fit_payload(now);
+        if !self.fitted {
+            self.fit_payload(now);
+        }
         let first = std::mem::take(&mut self.ack_first).then(|| self.pure_ack(now));
+        self.fitted = first.is_none() && self.hears_accurately();
         self.plain = self.is_plain();
         first
     }

@@ -21,7 +21,7 @@ pub use config::{
     is_linux_today, AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule,
     MetricsCache, MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
 };
-pub use connection::{AccurateMarks, Connection, Due, Info, KeepAlive, State};
+pub use connection::{AccurateMarks, Connection, Due, Halves, Info, KeepAlive, State};
 pub use ledger::Ledger;
 pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;

@@ -196,7 +196,7 @@ impl Receiver {
         self.sizes.rcv_mss
     }
 
-    /// ACK timeout (ATO), the receiver's own RTT estimate, and the bytes that the application read in one RTT, for TCP_INFO.
+    /// ACK timeout (ATO), the receiver's own RTT estimate, and the bytes read by the application in one RTT, for TCP_INFO.
     pub fn pace(&self) -> (Span, Span, u64) {
         let (rtt, space) = self.window.measured();
         (self.acks.ato, rtt, space)

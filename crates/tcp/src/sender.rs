@@ -374,7 +374,7 @@ impl Sender {
         self.config.timestamp(now)
     }
 
-    /// Time as RTT samples, RACK and controllers see it. Linux counts whole microseconds (`tcp_mstamp`), so
+    /// Time as seen by RTT samples, RACK and controllers. Linux counts whole microseconds (`tcp_mstamp`), so
     /// an RTT is the difference between two rounded times.
     #[inline]
     fn clock(&self, now: Time) -> Time {
@@ -419,21 +419,44 @@ impl Sender {
         }
     }
 
-    /// Process one ACK: validation, scoreboard, RTT, loss detection and state, exactly one window rule,
-    /// timers, one trace record. (Linux `tcp_ack`.)
+    /// Whether the ACK does nothing but acknowledge at least one segment, in state Open, with no SACK, mark or probe to
+    /// consider and nothing recorded.
+    #[inline(always)]
+    fn is_plain_ack(&self, seg: &Segment) -> bool {
+        let quiet = self.reasons.is_empty() & self.sack & !self.ecn.echo & !self.loss_probe.is_out();
+        quiet
+            && self.ca_state == CaState::Open
+            && self.board.sacked_out == 0
+            && seg.sack.is_empty()
+            && seg.ack <= self.snd_nxt
+            && self.board.head().is_some_and(|head| head.end <= seg.ack)
+    }
+
+    /// Process one ACK. Most are plain.
+    #[inline(always)]
     fn on_ack(&mut self, now: Time, seg: &Segment) {
-        let overtaken = seg.ack < self.snd_una && (seg.sack.is_empty() || !self.sack);
-        if seg.ack > self.snd_nxt || overtaken {
+        match self.is_plain_ack(seg) {
+            true => self.process_ack::<true>(now, seg),
+            false => self.process_ack::<false>(now, seg),
+        }
+    }
+
+    /// Process one ACK: validation, scoreboard, RTT, loss detection and state, exactly one window rule,
+    /// timers, one trace record. (Linux `tcp_ack`.) `PLAIN`, here and below: [`Sender::is_plain_ack`].
+    #[inline(never)]
+    fn process_ack<const PLAIN: bool>(&mut self, now: Time, seg: &Segment) {
+        let overtaken = !PLAIN && seg.ack < self.snd_una && (seg.sack.is_empty() || !self.sack);
+        if !PLAIN && seg.ack > self.snd_nxt || overtaken {
             return; // acknowledges data that was never sent, or nothing new
         }
         self.stats.acks_received += 1;
         let prior = self.prior();
         let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
         let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
-        if seg.ack > self.snd_una {
+        if PLAIN || seg.ack > self.snd_una {
             self.patience.timeouts = 0;
         }
-        if seg.ack >= self.snd_una {
+        if PLAIN || seg.ack >= self.snd_una {
             w.not_dup = self.hear_window(seg) | (seg.seq_len() > 0);
         } else {
             w.not_dup = true;
@@ -443,19 +466,19 @@ impl Sender {
         self.heard = (now, clock);
         self.begin_event(now);
         let prior_sacked_end = self.board.sacked_end();
-        if !seg.sack.is_empty() && self.sack {
+        if !PLAIN && !seg.sack.is_empty() && self.sack {
             self.process_sack(clock, seg, prior.snd_una, &mut w);
         }
         // An overtaken ACK still marks the segments that it SACKs and may start a recovery. Linux counts
         // nothing as delivered, takes no RTT sample and does not change the window (`tcp_ack`, label old_ack).
-        let old = seg.ack < self.snd_una;
+        let old = !PLAIN && seg.ack < self.snd_una;
         if old {
             self.delivered = prior.delivered;
         } else {
-            self.clean_rtx_queue(clock, seg, prior_sacked_end, &mut w);
+            self.clean_rtx_queue::<PLAIN>(clock, seg, prior_sacked_end, &mut w);
             self.update_rtt(clock, seg, &mut w);
             self.update_reo_wnd(&w);
-            if self.ecn.accurate {
+            if !PLAIN && self.ecn.accurate {
                 let progress = Progress {
                     snd_una: prior.snd_una,
                     delivered: prior.delivered,
@@ -471,7 +494,7 @@ impl Sender {
         self.sample_slow_start(&sample);
 
         let mut settled = self.lost == prior.lost;
-        if self.loss_probe.is_out() {
+        if !PLAIN && self.loss_probe.is_out() {
             self.process_tlp_ack(now, seg.ack, &mut w);
             settled = false;
         }
@@ -484,31 +507,31 @@ impl Sender {
         let mut entering = false;
         // with nothing outstanding, even an ECN mark says nothing about the path (Linux `tcp_ack`, no_queue)
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
-        if dubious && (concerns || self.ca_state != CaState::Open) {
+        if !PLAIN && dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, prior.snd_una, &sample, &mut w);
             settled = false;
         }
-        if w.set_timer {
+        if PLAIN || w.set_timer {
             self.set_xmit_timer(now);
         }
 
         // With nothing outstanding, a late DSACK can only undo a reduction (Linux `tcp_ack`, no_queue).
-        if !old && prior.outstanding > 0 {
+        if PLAIN || !old && prior.outstanding > 0 {
             if !settled {
                 self.renew_sample(&mut sample, &prior);
             }
-            self.control_window(&mut sample, entering, &w);
+            self.control_window::<PLAIN>(&mut sample, entering, &w);
         }
         self.look_at_slow_start(clock, None);
         self.update_pacing();
-        if self.queue.is_some() {
+        if !PLAIN && self.queue.is_some() {
             self.note_freed(now, w.newly_acked > 0);
         }
         if let Some(buffer) = &mut self.buffer {
             buffer.look();
         }
         self.trace.ack_done();
-        if self.trace.is_on() {
+        if !PLAIN && self.trace.is_on() {
             self.record_ack(now, seg, prior, &w);
         }
         if let Some(vars) = &mut self.trace.vars {

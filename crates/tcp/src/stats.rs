@@ -95,7 +95,7 @@ pub struct SlowStartExit {
     pub lost: u32,
 }
 
-/// Time during which each cause limited the sender.
+/// Time for which each cause limited the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// Time with data to send or outstanding.

@@ -123,8 +123,14 @@ impl Ticks {
     /// Return the time at which a timer armed now for `after` fires.
     #[inline]
     pub fn expiry(&self, now: Time, after: Span) -> Time {
+        self.setting_and_expiry(now, after)[1]
+    }
+
+    /// Both [`Ticks::setting`] and [`Ticks::expiry`].
+    #[inline]
+    pub fn setting_and_expiry(&self, now: Time, after: Span) -> [Time; 2] {
         if self.tick() == 0 {
-            return now + after;
+            return [now + after; 2];
         }
         let now_ticks = self.at(now);
         let delta = after.0.div_ceil(self.tick());
@@ -136,7 +142,7 @@ impl Ticks {
                 (((now_ticks + delta) >> shift) + 1) << shift
             }
         };
-        Time(due * self.tick() - self.phase)
+        [now_ticks + delta, due].map(|ticks| Time(ticks * self.tick() - self.phase))
     }
 }
 

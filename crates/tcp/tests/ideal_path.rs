@@ -111,7 +111,7 @@ const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
 #[test]
 fn one_loss_of_twenty_rfc_9937_figure_1() {
-    // pipe and segments sent as published for ACKs 1-18; ACKs 19-20 as the algorithm gives them
+    // pipe and segments sent as published for ACKs 1-18; ACKs 19-20 as computed by the algorithm
     let rows = play("prr-rfc9937", 20, &[0], 18);
     let pipe: Vec<u32> = rows.iter().map(|r| r.1).collect();
     assert_eq!(pipe, [19, 19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11]);

@@ -4,6 +4,7 @@ mod accurate_ecn;
 mod behaviour;
 mod common;
 mod handshake;
+mod host_queue;
 mod ideal_path;
 mod kernel_vectors;
 mod newreno;

@@ -66,7 +66,8 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
     assert_eq!(s.state(), CaState::Recovery);
 }
 
-/// Lose segments 0 and `second` of `iw`. Returns the segments that the partial ACK of all segments below `second` releases.
+/// Lose segments 0 and `second` of `iw`. Returns the segments released by the partial ACK of all segments below
+/// `second`.
 fn partial_ack(iw: u32, second: u64) -> (Server, Vec<String>) {
     let profile = Config::profile("freebsd-4").expect("a profile");
     let config = Config { iw, controller: Recipe::by_name("reno").expect("a controller"), ..profile };

@@ -268,6 +268,6 @@ fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nano
     let (first, second, none) = after_two_acks(false);
     let (early, nothing, late) = after_two_acks(true);
     assert!(first > 2 && none == 0, "{first} {none}");
-    // first the data in the buffer, and after both ACKs everything that the window allows
+    // first the data in the buffer, and after both ACKs everything the window allows
     assert!(early < first && nothing == 0 && early + late >= first + second, "{early} {nothing} {late}");
 }

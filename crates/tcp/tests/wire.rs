@@ -154,7 +154,7 @@ fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() 
 }
 
 /// Return every segment sent by either end, and the state that both ends report: the client before the
-/// handshake, the server before and after it writes an answer. The client writes before or after the
+/// handshake, the server before and after it writes a response. The client writes before or after the
 /// handshake, and closes or not, depending on `seed`. With `rest`, both ends are in compact form until needed.
 fn exchange(config: &Config, seed: u64, rest: bool) -> (Vec<(Time, usize, Segment)>, [String; 3]) {
     let mut wire = Wire::random(config, seed, 0.03, 0.1, 0.03);

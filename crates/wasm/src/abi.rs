@@ -42,7 +42,7 @@ fn answer(made: &serde_json::Value) -> usize {
     })
 }
 
-/// Take the bytes that the page has filled.
+/// Take the bytes filled by the page.
 ///
 /// # Safety
 ///
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn add_controller(name: *mut u8, length: usize, class: u32
     LAB.with_borrow_mut(|lab| lab.add_controller(name, maker));
 }
 
-/// Run the conformance test on a controller. Takes ownership of the buffer and returns the length of the answer.
+/// Run the conformance test on a controller. Takes ownership of the buffer and returns the length of the reply.
 ///
 /// # Safety
 ///
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn conform(name: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow(|lab| lab.conform(&String::from_utf8_lossy(&name), &failure)))
 }
 
-/// Read a scenario. Takes ownership of the buffer and returns the length of the answer.
+/// Read a scenario. Takes ownership of the buffer and returns the length of the reply.
 ///
 /// # Safety
 ///
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn read(text: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.read(&String::from_utf8_lossy(&text))))
 }
 
-/// Run the scenario read last. `watch`: 0 adds no records, 1 adds those that the figures draw, 2 adds those of the
-/// figures in full. Returns the length of the answer, whose columns remain valid until the next run.
+/// Run the scenario read last. `watch`: 0 adds no records, 1 adds those drawn in figures, 2 adds the figures'
+/// records in full. Returns the length of the reply; its columns remain valid until the next run.
 #[no_mangle]
 pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     // SAFETY: `tell` takes a number and touches no memory of ours.
@@ -130,7 +130,7 @@ pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch, memory as u64, &asks)))
 }
 
-/// Record the packets on the links from `from_s` (s) on, up to `most` legs. Returns the length of the answer; its
+/// Record the packets on the links from `from_s` (s) on, up to `most` legs. Returns the length of the reply; its
 /// columns are as for [`run`].
 #[no_mangle]
 pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usize {
@@ -141,7 +141,7 @@ pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usiz
     answer(&LAB.with_borrow_mut(|lab| lab.film(seed, from_s, most, memory as u64, &asks)))
 }
 
-/// Address of the last answer.
+/// Address of the last reply.
 #[no_mangle]
 pub extern "C" fn answered() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.as_ptr())

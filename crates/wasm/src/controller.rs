@@ -1,4 +1,4 @@
-//! A user's controller written in JavaScript, behind the engine's contract: the bridge that `own.rs` needs. Numbers
+//! A user's controller written in JavaScript, behind the engine's contract: the bridge needed by `own.rs`. Numbers
 //! are passed in [`SLOTS`]; `web/hooks.js` defines the arguments and results of the hooks.
 
 #![allow(unsafe_code, reason = "the page's functions, and memory that it writes")]
@@ -17,7 +17,7 @@ extern "C" {
     fn make(class: u32, slots: *mut f64) -> i32;
     /// Call a hook of an instance. A nonzero result is a failure, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
-    /// Copy an instance with its state. Results are those of [`make`].
+    /// Copy an instance with its state. Results are as for [`make`].
     fn copy(instance: i32, slots: *mut f64) -> i32;
     /// Write the instance's variables to the slots.
     fn variables_of(instance: i32, slots: *mut f64);
@@ -49,7 +49,7 @@ pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
     Maker::new(move || Box::new(made(&name, class, &slot)) as Custom)
 }
 
-/// Object in the page's worker whose methods are hooks.
+/// Object in the page's worker with hooks as methods.
 pub struct JsBridge {
     /// Object number; negative if there is none.
     instance: i32,
@@ -206,7 +206,7 @@ pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Return the text whose address and length are in the first two slots. The page allocated it with `room`.
+/// Return the text at the address and length in the first two slots, allocated by the page with `room`.
 fn told(slots: &[f64]) -> String {
     let (address, length) = (slots[0] as usize as *mut u8, slots[1] as usize);
     if length == 0 {
@@ -217,7 +217,7 @@ fn told(slots: &[f64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Value of the contract as a number; NaN where Python has None.
+/// Contract value as a number; NaN where Python has None.
 trait Number {
     fn number(&self) -> f64;
 }

@@ -1,4 +1,4 @@
-//! Requests of a page: whether a text is a valid scenario, and the results of its run. Answers are JSON; columns
+//! Requests of a page: whether a text is a valid scenario, and the results of its run. Replies are JSON; columns
 //! remain in linear memory.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const SHORTEST_NS: u64 = 1_000_000;
 /// Maximum number of flows for which all ACKs are recorded; if there are more flows, only the first ones are
 /// recorded.
 const TRACED: u64 = 3;
-/// Columns of the trace that figures draw: `DRAWN` in `web/worker.js`.
+/// Trace columns drawn in figures: `DRAWN` in `web/worker.js`.
 const TRACED_COLUMNS: &[&str] =
     &["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"];
 /// Maximum memory of a trace, bytes. A trace that may need more is not recorded.
@@ -52,9 +52,9 @@ impl Default for Lab {
 pub enum Watch {
     /// Only the scenario's own records.
     Nothing,
-    /// Also the records of the page's figures; of the trace, only the columns that they draw.
+    /// Also the records for the page's figures; from the trace, only the columns drawn.
     Figures,
-    /// Also the records of the figures with every column, for saving.
+    /// Also the records for the figures with every column, for saving.
     Whole,
 }
 
@@ -62,7 +62,7 @@ pub enum Watch {
 pub struct Asks<'a> {
     /// Called with the fraction of the run completed; returns whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,
-    /// Returns the error of a controller of the page, if any.
+    /// Returns the error raised by a page's controller, if any.
     pub failure: &'a dyn Fn() -> Option<String>,
 }
 
@@ -72,12 +72,12 @@ impl Lab {
         self.files.0.insert(name, data);
     }
 
-    /// Add a controller that flows may use as `custom:NAME`.
+    /// Add a controller available to flows as `custom:NAME`.
     pub fn add_controller(&mut self, name: String, maker: Maker) {
         self.customs.controllers.insert(name, maker);
     }
 
-    /// Check that a controller obeys the rules of all controllers: `{"ok": true}`, or the violated rule.
+    /// Check that a controller obeys the rules for all controllers: `{"ok": true}`, or the violated rule.
     pub fn conform(&self, name: &str, failure: &dyn Fn() -> Option<String>) -> Value {
         let Some(maker) = self.customs.controllers.get(name) else {
             return json!({ "ok": false, "message": format!("no controller is called {name}") });
@@ -202,7 +202,7 @@ fn refused(refused: &Refused) -> Value {
     })
 }
 
-/// Return the scenario with the records that the figures need.
+/// Return the scenario with the records needed by the figures.
 fn watched(scenario: &Scenario) -> Arc<Scenario> {
     let mut scenario = scenario.clone();
     let step = (scenario.duration_ns / STEPS).max(SHORTEST_NS);
@@ -229,7 +229,7 @@ fn watched(scenario: &Scenario) -> Arc<Scenario> {
     Arc::new(scenario)
 }
 
-/// Return a column's name, type, address of the first value, and the names that its codes stand for.
+/// Return a column's name, type, address of the first value, and the names for its codes.
 fn column(name: &str, values: &Column) -> Value {
     let none: &[String] = &[];
     let (address, names) = match values {

@@ -184,7 +184,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }
-            // The next probe prints the receive window as this ACK leaves it. An ACK of no new data does not change the
+            // The next probe prints the receive window left by this ACK. An ACK of no new data does not change the
             // window.
             let found = |l: &&Line| match l.event {
                 Event::Probe { rwnd, .. } => Some(rwnd),

@@ -26,9 +26,12 @@ pub struct Row {
 enum Use {
     /// Packets of flows, for the table of ACKs. With an interface number they are also written to the file.
     Flows(Option<u32>),
-    /// All packets, written to the file of this program host.
-    Program(usize),
+    /// All packets but those of this device, written to the file of this program host.
+    Program(usize, u32),
 }
+
+/// Number of the interface that stands for all of them.
+const ANY: u32 = 0;
 
 /// Capture rings on the hosts' devices.
 pub struct Capture {
@@ -45,7 +48,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Open rings where the job asks for them, and on every program host; `realtime` is the wall clock at the start of
+    /// Open rings where the job requests them, and on every program host; `realtime` is the wall clock at the start of
     /// the run, ns.
     pub fn new(job: &Job, wiring: &Wiring, realtime: u64, path: &str) -> Result<Capture> {
         let record = &job.scenario.record;
@@ -86,8 +89,10 @@ impl Capture {
         };
         let mut programs = Vec::new();
         for (i, name) in job.live.iter().flat_map(Live::names).enumerate() {
-            sys::enter(wiring.hosts[job.scenario.flows.len() + i / 2][i % 2].fd())?;
-            rings.push((Ring::new(sys::interface_index(DEVICE)?)?, Use::Program(i)));
+            sys::enter(wiring.programs[i].fd())?;
+            let alone = job.live.as_ref().is_some_and(|live| live.devices(i).count() == 1);
+            let device = if alone { sys::interface_index(DEVICE)? } else { ANY };
+            rings.push((Ring::new(device)?, Use::Program(i, sys::interface_index("lo")?)));
             let mut file = BufWriter::new(File::create(format!("/out/{name}/{name}.pcapng"))?);
             file.write_all(&preamble(1))?;
             programs.push(file);
@@ -116,7 +121,8 @@ impl Capture {
                 let t = seen.t.saturating_sub(*zero);
                 let kept = match *use_ {
                     Use::Flows(kept) => kept,
-                    Use::Program(host) => {
+                    Use::Program(_, but) if seen.device == but => return,
+                    Use::Program(host, _) => {
                         if let Err(error) = programs[host].write_all(&record(0, t, seen.len, seen.head)) {
                             failed.get_or_insert(error);
                         }

@@ -1,5 +1,5 @@
-//! Applications on the hosts: one thread per end of a flow, with blocking calls. A blocked thread costs no virtual
-//! time, and a receiver that discards its data inside the kernel needs no system call per segment.
+//! Applications on the hosts: one thread for each end of a flow, with blocking calls. A blocked thread costs no
+//! virtual time, and a receiver that discards its data inside the kernel needs no system call per segment.
 
 mod books;
 mod datagram;
@@ -102,7 +102,7 @@ const STACK: usize = 128 << 10;
 /// Write size of a sender that always has data, bytes.
 const WRITE: usize = 256 << 10;
 
-/// Both ends of a flow, as its threads need them.
+/// Both ends of a flow, as needed by its threads.
 #[derive(Clone)]
 struct End {
     id: u32,

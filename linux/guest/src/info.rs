@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use crate::sys;
 
-/// Fields of TCP_INFO that the tables use.
+/// TCP_INFO fields used by the tables.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Info {
     pub ca_state: u8,

@@ -16,7 +16,7 @@ pub struct Job {
     pub start_ns: u64,
     /// Implementation of the network.
     pub network: Network,
-    /// Host settings, one per group of flows.
+    /// Host settings, one per group of flows; after them that of the programs' hosts, if there are any.
     pub hosts: Vec<Host>,
     /// Whether to write a capture.
     pub capture: bool,
@@ -35,7 +35,9 @@ pub struct Job {
 pub struct Live {
     /// Whether only the programs run. The scenario still has a flow, because every scenario needs one.
     pub alone: bool,
-    /// Pairs of hosts, with the path between them.
+    /// Hosts of the programs.
+    pub hosts: Vec<Place>,
+    /// Pairs of hosts that reach each other, with the path between them. Other hosts do not.
     pub pairs: Vec<Pair>,
     /// Programs, in starting order.
     pub programs: Vec<Exec>,
@@ -50,16 +52,34 @@ pub struct Live {
 impl Live {
     /// Names of the hosts, by number.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.pairs.iter().flat_map(|pair| pair.names.iter().map(String::as_str))
+        self.hosts.iter().map(|host| host.name.as_str())
+    }
+
+    /// Devices of a host, in order: number of the pair, and number of the host at its other end.
+    pub fn devices(&self, host: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.pairs.iter().enumerate().filter_map(move |(pair, Pair { ends, .. })| {
+            let side = ends.iter().position(|end| *end == host)?;
+            Some((pair, ends[1 - side]))
+        })
     }
 }
 
-/// Two hosts on which programs run.
+/// Host on which programs run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Name.
+    pub name: String,
+    /// End of the paths at which it stands: 0 where they begin, 1 where they end.
+    pub side: usize,
+}
+
+/// Two hosts that reach each other.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// Names of the two hosts; the forward path leads from the first to the second.
-    pub names: [String; 2],
+    /// Numbers of the two hosts; the forward path leads from the first to the second.
+    pub ends: [usize; 2],
     /// Name of the path; `None` if the network is not a graph.
     pub path: Option<String>,
 }
@@ -118,6 +138,9 @@ pub enum Network {
     Relay {
         /// Whether the kernel may run ahead of the links; otherwise every event is processed when it is due.
         ahead: bool,
+        /// Whether hosts' cards have offloads, and packets are handed on as they are instead of copied.
+        #[serde(default)]
+        whole: bool,
     },
     /// The kernel's own queueing disciplines run on the wires between routers.
     Qdisc {
@@ -157,7 +180,7 @@ pub struct Qdisc {
     pub leaf: Leaf,
 }
 
-/// Rate limit (HTB): packets are dequeued at the start of their transmission, and the leaf holds the queue.
+/// Rate limit (HTB or TBF): packets are dequeued at the start of their transmission, and the leaf holds the queue.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shaper {
@@ -167,6 +190,9 @@ pub struct Shaper {
     pub burst: u32,
     /// Bytes charged per frame in addition to its length.
     pub overhead: i32,
+    /// Whether the shaper is TBF, whose bucket holds `burst` bytes, and not HTB.
+    #[serde(default)]
+    pub bucket: bool,
 }
 
 /// Discipline as encoded by `ackclock_net::qdisc`. The guest passes the encoding to the kernel unchanged; the text form
@@ -226,6 +252,9 @@ pub struct Host {
 pub struct Card {
     /// Discipline for packets that wait at the card.
     pub device: Option<Qdisc>,
+    /// Rate of the card's line, bit/s, with the relay; 0 = infinite.
+    #[serde(default)]
+    pub line: u64,
     /// Whether the card cuts packets into segments; otherwise packets of several segments cross the network whole.
     pub cuts: bool,
     /// Whether segments that arrive together are merged.

@@ -11,12 +11,12 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::workload::transactions::InitialWindow;
 
-use crate::job::{Card, Host, Job, Network, Stage};
+use crate::job::{Card, Host, Job, Live, Network, Stage};
 use crate::netlink::{Message, Netlink};
 use crate::sys::relay::Device;
 use crate::{qdisc, sys};
 
-/// Name of a host's only device.
+/// Name of a host's first device, for most hosts the only one.
 pub const DEVICE: &str = "eth0";
 /// Device of the first router towards the receivers, in runs where the router cuts packets into segments.
 pub const SWITCH: &str = "right";
@@ -35,6 +35,12 @@ impl Node {
         let node = Node { namespace, netlink };
         node.up("lo", 65536, false)?;
         Ok(node)
+    }
+
+    /// Set the parameters of the kernel that a host has.
+    fn set(&self, host: &Host) -> Result<()> {
+        sys::enter(self.fd())?;
+        host.sysctl.iter().try_for_each(|(name, value)| write_sysctl(name, value))
     }
 
     /// Descriptor through which a thread enters the namespace.
@@ -113,6 +119,18 @@ pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
     [10, 1, group as u8, 1 + window.map_or(0, |at| at as u8 + 1)]
 }
 
+/// Address of a host of the user's programs.
+pub fn program_ip(job: &Job, live: &Live, host: usize) -> [u8; 4] {
+    let side = live.hosts[host].side;
+    let before = live.hosts[..host].iter().filter(|one| one.side == side).count();
+    host_ip(side, job.scenario.flows.len() + before)
+}
+
+/// Name of a host's device, by its number.
+fn device(at: usize) -> String {
+    format!("eth{at}")
+}
+
 /// Initial windows and their fractions; empty unless the workload mixes several.
 fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     match workload {
@@ -129,10 +147,18 @@ struct Metrics {
     rto_min_ms: u32,
 }
 
+impl Metrics {
+    fn of(host: &Host) -> Metrics {
+        Metrics { initcwnd: host.initcwnd, initrwnd: host.initrwnd, rto_min_ms: host.rto_min_ms }
+    }
+}
+
 /// Hosts, routers and everything between them.
 pub struct Wiring {
     /// Sending and receiving host of each group.
     pub hosts: Vec<[Node; 2]>,
+    /// Hosts of the user's programs.
+    pub programs: Vec<Node>,
     /// Routers, in order from the senders to the receivers.
     pub routers: Vec<Node>,
     /// Stages, each with the number of its router and the index of the interface that carries it.
@@ -144,19 +170,20 @@ pub struct Wiring {
 impl Wiring {
     /// Create all namespaces, devices and routes.
     pub fn new(job: &Job) -> Result<Wiring> {
-        let mut wiring = Wiring { hosts: Vec::new(), routers: Vec::new(), stages: Vec::new(), relay: None };
-        for host in &job.hosts {
+        let (hosts, programs) = (Vec::new(), Vec::new());
+        let mut wiring = Wiring { hosts, programs, routers: Vec::new(), stages: Vec::new(), relay: None };
+        let (flows, others) = job.hosts.split_at(job.scenario.flows.len());
+        for host in flows {
             let pair = [Node::new()?, Node::new()?];
-            for node in &pair {
-                sys::enter(node.fd())?;
-                for (name, value) in &host.sysctl {
-                    write_sysctl(name, value)?;
-                }
-            }
+            pair.iter().try_for_each(|node| node.set(host))?;
             wiring.hosts.push(pair);
         }
+        if let (Some(live), Some(host)) = (&job.live, others.first()) {
+            wiring.programs = live.hosts.iter().map(|_| Node::new()).collect::<Result<_>>()?;
+            wiring.programs.iter().try_for_each(|node| node.set(host))?;
+        }
         match &job.network {
-            Network::Relay { .. } => wiring.lay_relay(job)?,
+            Network::Relay { whole, .. } => wiring.lay_relay(job, *whole)?,
             Network::Qdisc { forward, backward, .. } => wiring.lay_routers(job, forward, backward)?,
         }
         for (group, pair) in wiring.hosts.iter().enumerate() {
@@ -165,8 +192,7 @@ impl Wiring {
                 node.address(host_ip(side, group), DEVICE)?;
                 let gateway = !wiring.routers.is_empty();
                 let host = &job.hosts[group];
-                let metrics =
-                    Metrics { initcwnd: host.initcwnd, initrwnd: host.initrwnd, rto_min_ms: host.rto_min_ms };
+                let metrics = Metrics::of(host);
                 node.route([0; 4], 0, DEVICE, gateway, metrics)?;
                 let mixed = job.scenario.flows.get(group).map_or(&[][..], |flow| mix(&flow.workload));
                 for (at, entry) in mixed.iter().enumerate() {
@@ -184,16 +210,52 @@ impl Wiring {
                 }
             }
         }
+        if let Some(live) = &job.live {
+            wiring.address_programs(job, live)?;
+        }
         Ok(wiring)
     }
 
-    fn lay_relay(&mut self, job: &Job) -> Result<()> {
+    /// Give the programs' hosts an address each, and routes. With a single path between two hosts everything goes there.
+    fn address_programs(&self, job: &Job, live: &Live) -> Result<()> {
+        let metrics = Metrics::of(job.hosts.last().expect("invariant: that of the programs"));
+        for (i, node) in self.programs.iter().enumerate() {
+            sys::enter(node.fd())?;
+            node.address(program_ip(job, live, i), DEVICE)?;
+            if live.pairs.len() == 1 {
+                node.route([0; 4], 0, DEVICE, false, metrics)?;
+                continue;
+            }
+            for (at, (_, peer)) in live.devices(i).enumerate() {
+                node.route(program_ip(job, live, peer), 32, &device(at), false, metrics)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lay_relay(&mut self, job: &Job, whole: bool) -> Result<()> {
         let relay = Device::new()?;
         for (pair, host) in self.hosts.iter().zip(&job.hosts) {
-            for node in pair {
+            for (node, card) in pair.iter().zip(&host.cards) {
                 sys::enter(node.fd())?;
                 relay.new_host(DEVICE)?;
                 node.up(DEVICE, host.mtu, false)?;
+                if whole {
+                    sys::relay::offloads(DEVICE)?;
+                    set_card(node, host, card)?;
+                }
+            }
+        }
+        if let (Some(live), Some(host)) = (&job.live, job.hosts.last()) {
+            for (i, pair) in live.pairs.iter().enumerate() {
+                for end in pair.ends {
+                    let at = live.devices(end).position(|(number, _)| number == i);
+                    let name = device(at.expect("invariant: an end of this pair"));
+                    let node = &self.programs[end];
+                    sys::enter(node.fd())?;
+                    relay.new_host(&name)?;
+                    node.up(&name, host.mtu, false)?;
+                }
             }
         }
         self.relay = Some(relay);

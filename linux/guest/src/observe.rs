@@ -30,7 +30,7 @@ pub struct Sample {
     pub retransmissions: u64,
 }
 
-/// Records that the loop collects.
+/// Records collected by the loop.
 #[derive(Default)]
 pub struct Notes {
     pub samples: Vec<Sample>,
@@ -45,7 +45,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
     let mut wiring = Wiring::new(job)?;
     let shared = Arc::new(Shared::new(job)?);
     let mut relay = match job.network {
-        Network::Relay { ahead } => Some(Relay::new(job, &mut wiring, &shared, ahead)?),
+        Network::Relay { ahead, .. } => Some(Relay::new(job, &mut wiring, &shared, ahead)?),
         Network::Qdisc { .. } => None,
     };
     let links = match (&relay, &job.network) {
@@ -226,7 +226,7 @@ impl World<'_> {
         }
     }
 
-    /// Register the descriptors that the loop waits for.
+    /// Register the descriptors awaited by the loop.
     fn poll(&self, timer: RawFd) -> Result<Poll> {
         let poll = Poll::new()?;
         poll.add(timer, TIMER)?;

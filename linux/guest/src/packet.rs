@@ -1,4 +1,4 @@
-//! The IPv4 and TCP header fields that are used.
+//! The IPv4 and TCP header fields in use.
 
 use ackclock_core::packet::{Ecn, SackBlock};
 use ackclock_core::{AccEcnOption, Flags, Segment};
@@ -62,7 +62,7 @@ impl Header {
 }
 
 impl Header {
-    /// Build a segment with the fields that links read; the caller sets the sequence numbers.
+    /// Build a segment with the fields read by links; the caller sets the sequence numbers.
     pub fn segment(&self) -> Segment {
         let mut seg = Segment {
             len: self.len,

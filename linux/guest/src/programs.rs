@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::job::{Exec, Job, Live};
-use crate::network::{host_ip, Wiring};
+use crate::network::{program_ip, Wiring};
 use crate::sys::process::{self, Command, Ended, View, Waiting};
 use crate::sys::{self};
 
@@ -26,7 +26,7 @@ const ROOM: &str = "size=512m,mode=755";
 /// Maximum number of processes and threads of all programs together.
 const MOST_PROCESSES: &str = "1200";
 /// Time after the end of the last awaited program, ns, for packets in flight to arrive and for the remaining programs
-/// to exit when asked.
+/// to exit on request.
 const GRACE: u64 = 1_000_000_000;
 
 /// All programs of a run.
@@ -76,7 +76,6 @@ impl<'a> Programs<'a> {
     /// Set up the hosts and their files, and prepare the programs without starting them. The process must still be
     /// single-threaded.
     pub fn new(job: &'a Job, live: &'a Live, wiring: &Wiring) -> Result<Programs<'a>> {
-        let groups = job.scenario.flows.len();
         fs::write("/proc/sys/kernel/randomize_va_space", "0")?;
         fs::write("/proc/sys/kernel/threads-max", MOST_PROCESSES)?;
         process::mount_with("none", STORE, "tmpfs", 0, ROOM)?;
@@ -84,12 +83,12 @@ impl<'a> Programs<'a> {
         process::mount_with("none", BASE, "hostfs", libc::MS_RDONLY, &live.root)?;
         let mut table = String::from("127.0.0.1 localhost\n");
         for (i, name) in live.names().enumerate() {
-            let [a, b, c, d] = host_ip(i % 2, groups + i / 2);
+            let [a, b, c, d] = program_ip(job, live, i);
             table += &format!("{a}.{b}.{c}.{d} {name}\n");
         }
         let mut hosts = Vec::new();
         for (i, name) in live.names().enumerate() {
-            let network = wiring.hosts[groups + i / 2][i % 2].fd();
+            let network = wiring.programs[i].fd();
             let place = format!("{STORE}/{name}");
             let root = format!("{place}/root");
             let view =

@@ -7,20 +7,25 @@ use crate::netlink::{attribute, u32_at, Message, Netlink};
 
 /// Install a discipline at the root of an interface's egress.
 pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
-    let Some(Shaper { rate, burst, overhead }) = &qdisc.shaper else {
+    let Some(Shaper { rate, burst, overhead, bucket }) = &qdisc.shaper else {
         return netlink.request(with(add(libc::RTM_NEWQDISC, interface, ROOT, HTB), &qdisc.leaf), "queue");
     };
-    let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
+    let root =
+        add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, if *bucket { "tbf" } else { "htb" });
     // With a size table Linux would charge only one header for a multi-segment packet; without one it charges all of
     // them.
     let root = match overhead {
         0 => root,
         overhead => root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead))),
     };
-    let root = root.nest(TCA_OPTIONS, &[], |m| m.attr(TCA_HTB_INIT, &words(&[3, 10, 1, 0, 0])));
-    netlink.request(root, "htb")?;
-    let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");
-    netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate, *burst)), "htb class")?;
+    if *bucket {
+        netlink.request(root.nest(TCA_OPTIONS, &[], |m| tbf(m, *rate, *burst)), "tbf")?;
+    } else {
+        let root = root.nest(TCA_OPTIONS, &[], |m| m.attr(TCA_HTB_INIT, &words(&[3, 10, 1, 0, 0])));
+        netlink.request(root, "htb")?;
+        let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");
+        netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate, *burst)), "htb class")?;
+    }
     netlink.request(with(add(libc::RTM_NEWQDISC, interface, CLASS, LEAF), &qdisc.leaf), "leaf")
 }
 
@@ -57,6 +62,13 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     } else {
         m
     }
+}
+
+/// struct tc_tbf_qopt with only the rate set; the bucket's size is an attribute, and the queue is grafted.
+fn tbf(m: Message, rate: u64, bucket: u32) -> Message {
+    let m = m.attr(TCA_TBF_PARMS, &words(&[0, 0, rate.min(u32::MAX as u64) as u32, 0, 0, 0, 0, 0, 0]));
+    let m = if rate > u32::MAX as u64 { m.u64(TCA_TBF_RATE64, rate) } else { m };
+    m.attr(TCA_TBF_BURST, &words(&[bucket]))
 }
 
 /// Counters of a discipline and its children.
@@ -165,6 +177,9 @@ const TCA_STAB_BASE: u16 = 1;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;

@@ -1,11 +1,13 @@
 //! The simulator's own links between the hosts of a relay. They reproduce a scenario's network bit for bit, random
 //! streams included, so that only the TCP differs.
 //!
-//! The kernel runs ahead of the links. It records when hosts send, and is told when packets arrive. The links process
+//! The kernel runs ahead of the links. It records when hosts send, and is notified when packets arrive. The links process
 //! sent packets in time order and late, but before the first delivery that depends on them is due. The lookahead is the
 //! minimum delay of a packet's path (`least`): a sent packet may stay unprocessed for that long. Deliveries that no
 //! other packet can still change are reported ahead of time ([`Relay::tell_ahead`]). Links read the timestamps of
 //! packets and never the clock, so late processing does not change results.
+//!
+//! Length: a packet's way from its header through the links to its fate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
@@ -13,7 +15,7 @@ use std::os::fd::RawFd;
 
 use ackclock_core::datagram::{Datagram, Opaque, UDP_IP_BYTES};
 use ackclock_core::packet::{Ecn, Flags};
-use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
+use ackclock_core::{Header as Content, Packet, Rate, Segment, Span, Stream, Time};
 use ackclock_net::{LinkConfig, Refused, SoleLink};
 use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::scenario::topology::Builder;
@@ -61,7 +63,7 @@ pub struct Relay {
     counts: bool,
     seed: u64,
     framing: u32,
-    /// Packets that hosts have sent so far.
+    /// Packets sent by hosts so far.
     pub entered: u64,
     /// Dropped packets, if the job records them.
     pub drops: Option<Vec<Dropped>>,
@@ -117,6 +119,18 @@ struct Count {
     seen: BTreeMap<u32, (u32, u8)>,
 }
 
+impl Count {
+    /// Count a segment that begins at `seq`.
+    fn see(&mut self, seq: u32) -> (u32, u8) {
+        let next = &mut self.next;
+        let entry = self.seen.entry(seq).and_modify(|(_, sent)| *sent = sent.saturating_add(1));
+        *entry.or_insert_with(|| {
+            *next += 1;
+            (*next, 0)
+        })
+    }
+}
+
 impl Relay {
     /// Build the scenario's network, with no packets in it. Without `ahead` every event is processed when it is due,
     /// which changes only the duration of a run.
@@ -148,7 +162,11 @@ impl Relay {
         for (i, one) in layout.routes[shared.flows.len()..].iter().flatten().enumerate() {
             device.look_ahead(2 * job.scenario.flows.len() + i, way(one))?;
         }
-        let links: Vec<_> = layout.links().map(|config| SoleLink::new(&config, job.seed)).collect();
+        let mut links: Vec<_> = layout.links().map(|config| SoleLink::new(&config, job.seed)).collect();
+        let mut alone = alone;
+        lay_lines(job, shared, &device, &mut layout.routes, &mut links)?;
+        alone.resize(links.len(), 0);
+        let way = |way: &[u32]| way.iter().map(|&link| alone[link as usize]).sum::<u64>();
         let own = |(link, &least): (&SoleLink, &u64)| if link.passes_ahead() { least } else { 0 };
         let mut least: Vec<_> = links.iter().zip(&alone).map(|both| (own(both), u64::MAX)).collect();
         for route in layout.routes.iter().flatten() {
@@ -209,7 +227,7 @@ impl Relay {
         due.chain(held).min().unwrap_or(u64::MAX)
     }
 
-    /// Take all packets that hosts have sent, and the restarts of loss processes. Counters are read at the instant
+    /// Take all packets sent by hosts, and the restarts of loss processes. Counters are read at the instant
     /// `reading`; packets sent in response to a delivery at that instant wait for the next call.
     pub fn collect(&mut self, shared: &Shared, reading: u64) -> Result<()> {
         let mut sent = std::mem::take(&mut self.sent);
@@ -325,8 +343,12 @@ impl Relay {
             self.decide(0, sent.packet, 0, Fate::Lost);
             return;
         };
-        let packet =
-            Packet { header: content, flow, conn, bytes: sent.len + self.framing, forward, ecn, more: 0 };
+        let more = sent.segments.saturating_sub(1);
+        let bytes = match more {
+            0 => sent.len + self.framing,
+            more => content.charge(self.framing, more),
+        };
+        let packet = Packet { header: content, flow, conn, bytes, forward, ecn, more };
         if let Some(gauges) = self.gauges_of(flow) {
             gauges.depart(Time(now), &packet);
         }
@@ -338,7 +360,7 @@ impl Relay {
         self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
     }
 
-    /// Flow, connection number, and the packet's fields that links read.
+    /// Flow, connection number, and the packet fields read by links.
     fn read(&mut self, forward: bool, sent: &Sent) -> Option<(u32, u32, Content, Ecn)> {
         let flows = self.plain.len();
         if let Some(pair) = usize::from(sent.host / 2).checked_sub(self.pairs) {
@@ -390,9 +412,9 @@ impl Relay {
         (flow, conn, Content::Datagram(Datagram::Opaque(opaque)), seen.ecn)
     }
 
-    /// Connection number, and the segment as links see it.
+    /// Connection number, and the segment as seen by links.
     fn segment(&mut self, key: Key, forward: bool, header: &Header, sent: &Sent) -> (u32, Content) {
-        let (conn, seg_no, rexmit) = self.count(key, forward, header);
+        let (conn, seg_no, rexmit) = self.count(key, forward, header, sent);
         let (ack, wnd) = self.connection(key, false).offers[usize::from(!forward)].read(header);
         let seg = Segment { seq: sent.packet, ack, wnd, seg_no, rexmit, ..header.segment() };
         (conn, seg.into())
@@ -408,8 +430,9 @@ impl Relay {
         connection
     }
 
-    /// Connection number, segment ordinal, and transmission count of a data segment, as the simulator counts them.
-    fn count(&mut self, key: Key, forward: bool, header: &Header) -> (u32, u32, u8) {
+    /// Connection number, segment ordinal, and transmission count of a data segment, counted as in the simulator: those
+    /// of its first segment, if there are several.
+    fn count(&mut self, key: Key, forward: bool, header: &Header, sent: &Sent) -> (u32, u32, u8) {
         let counts = self.counts;
         let opens = header.syn && header.flags & Flags::ACK.0 == 0;
         let connection = self.connection(key, opens);
@@ -418,15 +441,13 @@ impl Relay {
             return (number, 0, 0);
         }
         let count = &mut connection.counts[usize::from(!forward)];
-        let next = &mut count.next;
-        let entry = count.seen.entry(header.seq).and_modify(|(_, sent)| *sent = sent.saturating_add(1));
-        let (seg_no, rexmit) = *entry.or_insert_with(|| {
-            *next += 1;
-            (*next, 0)
-        });
+        let (seg_no, rexmit) = count.see(header.seq);
+        for more in 1..sent.segments {
+            count.see(header.seq.wrapping_add(u32::from(more) * u32::from(sent.segment)));
+        }
         if count.seen.len() > REMEMBERED {
             // The older half is removed by ordinal, because sequence numbers wrap.
-            let least = *next - REMEMBERED as u32 / 2;
+            let least = count.next - REMEMBERED as u32 / 2;
             count.seen.retain(|_, (number, _)| *number > least);
         }
         (number, seg_no, rexmit)
@@ -466,6 +487,28 @@ impl Relay {
     fn decide(&mut self, t: u64, packet: u64, order: u32, what: Fate) {
         self.verdicts.push(Verdict { t, packet, order, what });
     }
+}
+
+/// Put the line of each host's own device in front of its flows' links, behind all links in number. A device transmits
+/// one packet at a time, and a packet is noticed when its transmission starts.
+fn lay_lines(
+    job: &Job,
+    shared: &Shared,
+    device: &Device,
+    routes: &mut [[Vec<u32>; 2]],
+    links: &mut Vec<SoleLink>,
+) -> Result<()> {
+    let framing = job.scenario.network.framing_bytes;
+    for (group, host) in job.hosts.iter().enumerate() {
+        for (side, card) in host.cards.iter().enumerate().filter(|(_, card)| card.line > 0) {
+            device.set_line(2 * group + side, card.line, framing)?;
+            let line = links.len() as u32;
+            links.push(SoleLink::new(&LinkConfig::new("line", Rate(card.line), Span::ZERO), job.seed));
+            let own = shared.flows.iter().filter(|flow| flow.group == group);
+            own.for_each(|flow| routes[flow.id as usize][side].insert(0, line));
+        }
+    }
+    Ok(())
 }
 
 /// Minimum delay of a link after the end of a transmission, ns.

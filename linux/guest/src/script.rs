@@ -16,7 +16,7 @@ use serde::Deserialize;
 /// 2^32 at boot) is a multiple of the timer wheel's coarsest buckets.
 const FIRST: u64 = 1_348_576_500_000;
 
-/// Script to play, as the host side writes it (`ackclock.linux._script`).
+/// Script to play, as written by the host side (`ackclock.linux._script`).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Job {
@@ -58,7 +58,7 @@ fn play(job: &Job) -> Result<Played> {
         .and_then(|script| ackclock_script::play_on(&mut machine, &script, &profile)))
 }
 
-/// Outcome in the form that the Python binding uses.
+/// Outcome in the form used by the Python binding.
 fn told(outcome: Outcome) -> serde_json::Value {
     let (verdict, line, expected, actual, unsupported) = match outcome.verdict {
         Verdict::Pass => ("pass", 0, None, None, None),

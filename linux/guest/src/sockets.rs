@@ -58,7 +58,7 @@ struct Pair {
     base: Info,
 }
 
-/// Client as the server sees it: flow, last byte of the address, port.
+/// Client as seen by the server: flow, last byte of the address, port.
 type Peer = (u32, u8, u16);
 
 struct Socket {
@@ -84,7 +84,7 @@ pub struct Sockets {
 pub enum Event {
     /// A client's connection is pending at the listener with this number.
     Listener(usize),
-    /// State of one end of a connection has changed.
+    /// The state of one end of a connection has changed.
     End(Id, usize),
 }
 
@@ -256,7 +256,7 @@ impl Sockets {
         pair.owner.place = place;
     }
 
-    /// State of one end as the application sees it.
+    /// State of one end as seen by the application.
     pub fn end(&self, id: Id, host: usize) -> End {
         let Some(socket) = &self.pair(id).ends[host] else { return End::default() };
         End { done: socket.shut && socket.seen.peer_closed, ..socket.seen }

@@ -184,7 +184,7 @@ pub fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> Result<()> 
     set_option_bytes(fd, level, name, std::ptr::from_ref(value).cast(), size_of::<T>())
 }
 
-/// Set a socket option whose value is a string.
+/// Set a string-valued socket option.
 pub fn set_option_text(fd: RawFd, level: i32, name: i32, value: &str) -> Result<()> {
     set_option_bytes(fd, level, name, value.as_ptr(), value.len())
 }
@@ -355,6 +355,8 @@ pub struct Ring {
 pub struct Seen<'a> {
     /// Time of capture, CLOCK_REALTIME, ns.
     pub t: u64,
+    /// Number of the interface.
+    pub device: u32,
     /// Whether the packet is outgoing.
     pub outgoing: bool,
     /// Length of the IP packet, bytes.
@@ -371,7 +373,7 @@ const KEPT: u32 = 160;
 const RETIRED_AFTER: u32 = 1 << 30;
 
 impl Ring {
-    /// Create a ring on the interface with this index, in the namespace of the calling thread.
+    /// Create a ring on the interface with this index (0: on all of them), in the namespace of the calling thread.
     pub fn new(interface: u32) -> Result<Ring> {
         let protocol = (libc::ETH_P_ALL as u16).to_be(); // with a single protocol the socket would see only arriving packets
         let fd = socket(libc::AF_PACKET, libc::SOCK_DGRAM, 0)?;
@@ -454,6 +456,7 @@ impl Ring {
                 unsafe { std::slice::from_raw_parts(packet.add(h.tp_net as usize), h.tp_snaplen as usize) };
             each(Seen {
                 t: h.tp_sec as u64 * 1_000_000_000 + h.tp_nsec as u64,
+                device: source.sll_ifindex as u32,
                 outgoing: source.sll_pkttype == libc::PACKET_OUTGOING,
                 len: h.tp_len,
                 head,

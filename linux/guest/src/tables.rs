@@ -1,4 +1,4 @@
-//! Tables with the simulator's names and the columns that the kernel can fill, and the file that stores them: the
+//! Tables with the simulator's names and the columns the kernel can fill, and the file that stores them: the
 //! length of a JSON index, the index (table -> columns: name, type, offset, bytes), the columns as raw numbers.
 
 use std::collections::BTreeMap;

@@ -65,7 +65,7 @@ pub struct Trace {
 
 const ROOT: &str = "/sys/kernel/tracing";
 
-/// Tracepoints in use, and the fields that `parse` and `parse_growth` require of each.
+/// Tracepoints in use, and the fields of each required by `parse` and `parse_growth`.
 const USED: [(&str, &[&str]); 3] = [
     ("tcp_cong_state_set", &["sport", "dport", "cong_state"]),
     ("tcp_probe", &["src", "dest", "snd_una", "snd_nxt", "snd_cwnd", "ssthresh", "snd_wnd", "srtt"]),
@@ -90,7 +90,7 @@ const USED: [(&str, &[&str]); 3] = [
 /// Tracepoint present since Linux 6.15; without it no growth is reported.
 const GROWTH: &str = "tcp_rcvbuf_grow";
 
-/// Fields that each of these tracepoints prints, according to the kernel's own description. A tracepoint that the
+/// Fields printed by each of these tracepoints, according to the kernel's own description. A tracepoint that the
 /// kernel lacks is absent.
 pub fn events() -> BTreeMap<String, Vec<String>> {
     let of = |name: &str| {
@@ -182,7 +182,7 @@ impl Trace {
     }
 }
 
-/// Split a line as the kernel prints it: time, TCP tracepoint, content.
+/// Split a line printed by the kernel: time, TCP tracepoint, content.
 fn split(text: &str) -> Option<(u64, &str, &str)> {
     let (head, tail) = text.split_once(": tcp_")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;

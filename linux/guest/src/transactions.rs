@@ -258,7 +258,7 @@ fn listener(host: &Host, namespace: RawFd, group: usize, flow: FlowId) -> Result
     Ok(fd)
 }
 
-/// A flow's hosts at one instant, as the simulator's workload sees them.
+/// A flow's hosts at one instant, as seen by the simulator's workload.
 struct Now<'a> {
     now: Time,
     side: &'a mut Side,

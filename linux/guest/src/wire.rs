@@ -1,4 +1,4 @@
-//! Encoding of datagrams after the UDP header, with the lengths that the simulator assumes. Numbers are big-endian.
+//! Encoding of datagrams after the UDP header, with the lengths assumed by the simulator. Numbers are big-endian.
 //!
 //! | bytes | data of PCC | report of PCC | plain traffic |
 //! | --- | --- | --- | --- |

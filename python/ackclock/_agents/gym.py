@@ -28,7 +28,7 @@ except ImportError as error:
 __all__ = ["Env", "Step", "power"]
 
 AGENT = "agent"
-"""Name of the flow's controller in the scenario: custom:agent."""
+"""The flow's controller in the scenario: custom:agent."""
 
 LARGEST = 2.0**20
 """Maximum window, segments. The window stays between `LEAST` and this."""
@@ -36,7 +36,7 @@ LARGEST = 2.0**20
 LEAST = 2.0
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation. Larger values are clipped; `info` has them unclipped."""
+"""Upper bounds of the observation. Larger values are clipped; `info` contains them unclipped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +95,7 @@ class _Channel:
 
     def __init__(self) -> None:
         self.rest: Callable[[], Step | None] = lambda: None
-        """Function that returns what the ACKs since the last step reported, or None if there were none."""
+        """Function that returns the results reported by the ACKs since the last step, or None if there were none."""
         self.out: queue.SimpleQueue[Step | Run | BaseException] = queue.SimpleQueue()
         self.actions: queue.SimpleQueue[float | None] = queue.SimpleQueue()
 
@@ -140,14 +140,14 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
                 return
             told = self.rest()
             assert told is not None
-            channel.rest = self.rest  # sending end only; the other end's controller never gets here
+            channel.rest = self.rest  # sending end only; the other end's controller never reaches this point
             action = channel.ask(told)
             window.cwnd = min(max(window.cwnd * 2.0**action, LEAST), LARGEST)
             self.begin = ack.now
             self._clear()
 
         def rest(self) -> Step | None:
-            """Return what the ACKs since the last step reported, or None if there were none."""
+            """Return the results reported by the ACKs since the last step, or None if there were none."""
             if self.newest is None or self.begin is None:
                 return None
             now, srtt, min_rtt, cwnd, in_flight = self.newest
@@ -179,12 +179,12 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
     The action is a number from -1 to 1. The window is multiplied by 2**action: -1 halves it, 1 doubles it.
 
     The observation is five numbers: throughput relative to the highest of the episode; RTT as a multiple of the minimum, minus one;
-    fraction of segments lost; data in flight relative to the window; base-2 logarithm of the window, divided by 20. `info` holds the
-    fields of `Step`. The second and fourth numbers are capped at 100.
+    fraction of segments lost; data in flight relative to the window; base-2 logarithm of the window, divided by 20.
+    `info` contains the fields of `Step`. The second and fourth numbers are capped at 100.
 
     An episode is truncated when the run ends. The last step covers the ACKs since the previous one, and `info["run"]` is the
-    `Run`, with everything that the scenario records. An episode is terminated when the flow has nothing more to send (a complete
-    transfer).
+    `Run`, with everything that the scenario records. An episode is terminated when the flow has nothing more to send
+    (transfer complete).
 
     Parameters
     ----------

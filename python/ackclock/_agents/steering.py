@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation. Larger values are clipped; the step has them unclipped."""
+"""Upper bounds of the observation. Larger values are clipped; the step contains them unclipped."""
 
 _FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
 
@@ -95,7 +95,7 @@ def seen(steps: Steps) -> Array:
 
 
 def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
-    """Return the scenario after checking that its flow groups can have agents.
+    """Check that the scenario's flow groups can have agents, and return it.
 
     Raises
     ------
@@ -156,7 +156,7 @@ class Bank:
         self._best[[at for at, *_ in runs]] = 0.0
 
     def play(self, widen: Array, pace: Array | None = None) -> tuple[Steps, NDArray[np.bool_]]:
-        """Simulate one step of all runs.
+        """Simulate one step in all runs.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Answers of students: links of the lab, and notebooks. Both are only read; notebook code is never executed."""
+"""Student answers: lab links and notebooks. Both are only read; notebook code is never executed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ MOST_FILES = 10_000
 MOST_LINKS = 200
 """Maximum number of links in a file."""
 ENDINGS = (".ipynb", ".txt", ".csv", ".md", ".url")
-"""Suffixes of the files read from a folder."""
+"""Suffixes of files read from a folder."""
 
 _FOUND_LINK = re.compile(r'[^\s,;"\'<>#]*#s=[^\s,;"\'<>]*')
 _ANSWER = re.compile(r"(?P<lesson>[a-z0-9-]+)-answer-(?P<task>[0-9]{1,3})")
 DEEPEST = 200
-"""Maximum number of chained `replace` calls and concatenated texts in an answer."""
+"""Maximum number of chained `replace` calls and concatenated strings in an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Scenario that a student submitted.
+    """Scenario submitted by a student.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Unread:
 
 
 def strangers(handed: Sequence[Answer | Unread]) -> list[str]:
-    """Return the other lessons that all submissions are for; none if one of them is for a lesson to judge by."""
+    """Return the lessons that the submissions are for, if none is for a lesson being graded; otherwise nothing."""
     if any(isinstance(one, Answer) or one.lesson for one in handed):
         return []
     return list(dict.fromkeys(one.elsewhere for one in handed if isinstance(one, Unread) and one.elsewhere))
@@ -176,8 +176,8 @@ def _of_file(
 def _of_links(
     text: str, student: str, source: str, known: Mapping[str, Lesson], named: bool
 ) -> Iterator[Answer | Unread]:
-    """Return the links in a file. In a teacher's table (`named`) the first field of a line names the student; students
-    cannot write there, so the name can be trusted.
+    """Return the links in a file. In a teacher's table (`named`), a line's first field is the student's name;
+    students cannot write there, so the name can be trusted.
     """
     count = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -280,7 +280,7 @@ def _of_notebook(text: str, student: str, source: str, known: Mapping[str, Lesso
 
 
 def _cells(text: str) -> list[tuple[str, str]]:
-    """Return name and source of each code cell. The name is nbgrader's, which survives the loss of the cell id, otherwise the id itself."""
+    """Return the name and source of each code cell. The name is nbgrader's, which survives the loss of the cell id, or else the id itself."""
     allowed = "a whole notebook of Jupyter, nbformat 4"
     try:
         whole = json.loads(text)
@@ -307,7 +307,7 @@ def _cells(text: str) -> list[tuple[str, str]]:
 
 
 def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
-    """Return the texts that a cell assigns to names at its top level, as far as they can be determined without running
+    """Return the strings that a cell assigns to names at its top level, as far as can be determined without running
     it.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Conditions of tasks: requirements on the run of an answer, such as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
+"""Task conditions: requirements on the run of an answer, such as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
 
 Conditions are data, so that third-party lessons cannot execute code. The page evaluates the same conditions in
 `web/lessons.js`.
@@ -30,7 +30,7 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
-"""Tables that the page also offers to its lessons (`web/worker.js`). Per-packet tables are excluded."""
+"""Tables also available to lessons in the page (`web/worker.js`). Per-packet tables are excluded."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
 """Words allowed in place of a row index: a function over all rows, which skips missing values."""
 
@@ -62,7 +62,7 @@ class Term:
         return math.nan if value is None else self.factor * float(value)
 
     def in_python(self) -> str:
-        """Return the term as an expression for a notebook in which the run is a variable."""
+        """Return the term as an expression for a notebook, where the run is a variable."""
         if not self.table:
             return f"{self.factor:.12g}"
         row = f"[{self.row}]" if isinstance(self.row, int) else f".{self.row}()"
@@ -88,11 +88,11 @@ class Condition:
         return f"{self.text} (found {' and '.join('no value' if value == 'nan' else value for value in values)})"
 
     def in_python(self) -> str:
-        """Return the condition as an expression for a notebook in which the run is a variable."""
+        """Return the condition as an expression for a notebook, where the run is a variable."""
         return f"{self.left.in_python()} {self.sign} {self.right.in_python()}"
 
     def for_page(self) -> list[Any]:
-        """Return the condition in the form that `web/lessons.js` reads."""
+        """Return the condition in the form read by `web/lessons.js`."""
         sides = [[side.factor, side.table, side.row, side.column] for side in (self.left, self.right)]
         return [sides[0], self.sign, sides[1]]
 

@@ -10,7 +10,7 @@ from ackclock._course.lesson import Judged, Lesson, Task
 from ackclock.errors import AckclockError
 
 MOST_ANSWERS = 20
-"""Maximum number of a student's answers to one lesson that are run."""
+"""Maximum number of a student's answers to one lesson that are actually run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def grade(
 
 
 def _marks(answer: Answer) -> list[Mark]:
-    """Judge a scenario for its task, or for all tasks of the lesson."""
+    """Grade a scenario for its task, or for all tasks in the lesson."""
     lesson = answer.lesson
     tasks = [(n, task) for n, task in enumerate(lesson.tasks) if answer.task in (None, n)]
     refused = ""
@@ -111,7 +111,7 @@ def _marks(answer: Answer) -> list[Mark]:
 
 
 def _keep(done: dict[tuple[str, str, int], Mark], mark: Mark) -> None:
-    """Keep the better mark, or the later of two equal ones."""
+    """Keep the better mark, or the later of two equal marks."""
     key = (mark.student, mark.lesson, mark.task)
     known = done.get(key)
     if known is None or mark.points >= known.points:

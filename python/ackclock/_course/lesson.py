@@ -32,12 +32,12 @@ _KEYS = ("title", "text", "scenario", "sliders", "draw", "tasks")
 _TASK_KEYS = ("ask", "holds", "change", "keep", "answer", "points")
 UNCHANGED = "left as it is in the lesson"
 DRAWN = ("cubic",)
-"""Curves that a lesson may show next to the windows."""
+"""Curves that a lesson may show beside the windows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Task: a condition that the student's run has to meet.
+    """Task: a condition that a student's run has to meet.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Lesson:
     source: str
 
     def answered(self, task: Task) -> str:
-        """Return the scenario of the lesson's own answer."""
+        """Return the scenario for the lesson's own answer."""
         text = self.scenario
         for old, new in task.answer:
             text = text.replace(old, new)
@@ -113,7 +113,7 @@ class Lesson:
 
 
 class Judged:
-    """Answer of a student: the lesson's scenario with changes, run once for all tasks.
+    """A student's answer: the lesson's scenario with changes, run once for all tasks.
 
     Raises
     ------
@@ -159,7 +159,7 @@ class Judged:
         return f"does not show {missed[0]}" if missed else ""
 
     def shows(self, task: Task) -> bool:
-        """Return whether the run meets the task's conditions, whatever was changed in the scenario."""
+        """Return whether the run meets the task's conditions, regardless of what was changed in the scenario."""
         return all(one.holds(self.run) for one in task.holds)
 
     @cached_property
@@ -203,11 +203,11 @@ def _within(key: str, whole: str) -> bool:
 
 
 def _asks_for_records(lesson: Lesson) -> bool:
-    """Return whether a task is about what a run records: it names such a key, or its answer changes one."""
+    """Return whether a task concerns what a run records: it names such a key, or its answer changes one."""
     keys = [key for task in lesson.tasks for key in task.change]
     known, _ = read_toml(lesson.scenario)
     for task in lesson.tasks:
-        with suppress(ScenarioError):  # which judging the answer reports
+        with suppress(ScenarioError):  # reported when the answer is graded
             keys += changed(known, read_toml(lesson.answered(task))[0])
     return any(_within(key, "record") for key in keys)
 
@@ -215,15 +215,15 @@ def _asks_for_records(lesson: Lesson) -> bool:
 def _recorded_as(known: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer's values with the lesson's own table `record`.
 
-    A report of a run adds keys to this table that a student does not see. The lesson's own table also means that
-    another warm-up gives no point.
+    A run report adds keys to this table that a student does not see. With the lesson's own table, a different
+    warm-up earns no point either.
     """
     rest = {key: value for key, value in values.items() if key != "record"}
     return {**rest, "record": known["record"]} if "record" in known else rest
 
 
 def _outside(values: Mapping[str, Any]) -> set[str]:
-    """Return the files and programs that a scenario names."""
+    """Return the files and programs named in a scenario."""
     found = set()
     for key, value in leaves(values).items():
         name = key.rpartition(".")[2]
@@ -234,13 +234,13 @@ def _outside(values: Mapping[str, Any]) -> set[str]:
 
 
 def shipped() -> list[Lesson]:
-    """Return the lessons of the package, in order."""
+    """Return the packaged lessons, in order."""
     found = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
     return sorted(found, key=lambda lesson: int(re.match(r"[0-9]*", lesson.title)[0] or 0))  # type: ignore[index]
 
 
 def lessons(names: Sequence[str]) -> list[Lesson]:
-    """Return the lessons of these files or names; by default all lessons of the package.
+    """Return the lessons with these files or names; by default all packaged lessons.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def read(path: Path) -> Lesson:
 
 
 def _line(text: str, place: Placed | None) -> int:
-    """Return the number of the line before the scenario's first line."""
+    """Return the number of the line preceding the scenario's first line."""
     if place is None:
         return 0
     line, column, _ = place.value
@@ -311,7 +311,7 @@ def _line(text: str, place: Placed | None) -> int:
 
 
 class _Reader:
-    """Reader of a file's values, which checks each of them."""
+    """Reads and checks a file's values."""
 
     def __init__(self, source: str, before: int) -> None:
         self._source = source
@@ -359,7 +359,7 @@ class _Reader:
         for name in ("change", "keep"):
             limits[name] = self._texts(f"{key}.{name}", task.get(name, []))
             for n, part in enumerate(limits[name]):
-                # a key that is to be changed may be absent from the scenario if its table exists
+                # a key to be changed may be absent from the scenario if its table exists
                 if part not in places and not (name == "change" and part.rpartition(".")[0] in {"", *places}):
                     self._no(f"{key}.{name}.{n}", quote(part), one_of(part, places))
         points = task.get("points", 1)
@@ -451,7 +451,7 @@ def check(lesson: Lesson) -> list[str]:
 
 
 def for_page(taught: Sequence[Lesson]) -> list[dict[str, Any]]:
-    """Return lessons in the form that the lab's page reads (`web/lessons.js`)."""
+    """Return lessons in the form read by the lab's page (`web/lessons.js`)."""
     return [
         {
             "id": lesson.id,

@@ -1,5 +1,5 @@
-"""Lessons as notebooks, with the answer below each task for the teacher and without it for students. The cells carry nbgrader's
-metadata, but nbgrader is not needed.
+"""Lessons as notebooks, with an answer below each task for the teacher and without answers for students. Cells have
+nbgrader metadata, but nbgrader is not needed.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _check(task: Task) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as a Python literal, split over several lines where that is safe."""
+    """Return a text as a Python literal, split over several lines where safe."""
     body = text.strip("\n")
     if "'''" in body or "\\" in body or body.endswith("'"):
         return repr(f"\n{body}\n")
@@ -146,7 +146,7 @@ def _markdown(name: str, text: str) -> dict[str, Any]:
 
 
 def _code(name: str, text: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:
-    """Return a Python cell without outputs; its metadata holds nbgrader's information."""
+    """Return a Python cell without outputs; its metadata contains nbgrader's information."""
     known: dict[str, Any] = {}
     if solution or points is not None:
         graded = {

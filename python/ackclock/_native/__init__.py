@@ -1,6 +1,5 @@
 """Controllers in C and Rust, compiled with the user's compiler against our interface, and loaded as libraries.
-
-A C file is a Linux module (`struct tcp_congestion_ops`):
+A C file is a Linux congestion-control module (`struct tcp_congestion_ops`):
 
 | file | content |
 | --- | --- |
@@ -42,7 +41,7 @@ HERE = Path(__file__).parent
 LARGEST = 2**20
 """Maximum size of a file, bytes."""
 SECONDS = 60
-"""Maximum compile time of a file, seconds."""
+"""Maximum compile time for a file, seconds."""
 MEMORY = 4 * 2**30
 """Maximum address space of the compiler, bytes."""
 FLAGS = (
@@ -57,7 +56,7 @@ _WORDS = {
     "in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32,
     **dict.fromkeys(("data_segs_out", "segs_out", "total_retrans", "bytes_sent", "bytes_retrans", "lost"), 2),
 }  # fmt: skip
-"""Identifiers found in a file -> state that the connection keeps for them, as bits of `ACKCLOCK_NEEDS`."""
+"""Identifier found in a file -> state kept for it by the connection, as bits of `ACKCLOCK_NEEDS`."""
 _INCBIN = re.compile(r'\.incbin\s+\\?"([^"\\\n]+)')
 _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
@@ -70,7 +69,7 @@ _FORMS = (
     ("-DACKCLOCK_BARE_ACKED",),
     ("-DACKCLOCK_BARE_CONTROL", "-DACKCLOCK_BARE_ACKED"),
 )
-"""Compiler options for operations whose signature has changed between kernels: newest, before Linux 6.10, before 4.7, both."""
+"""Compiler options for operations with signatures that have changed between kernels: newest, before Linux 6.10, before 4.7, both."""
 IN_TREE = {"tcp_dctcp.h": "ackclock_dctcp.h"}
 """Headers from the kernel's own folder -> our replacements, used if the module's folder has no file of that name."""
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
@@ -84,8 +83,8 @@ def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
 
 
 def digest(file: str) -> str:
-    """Return the identity of the code: the file, its includes from the same folder, our headers and helpers, and the
-    compiler's version.
+    """Return the identity of the code, covering the file, its includes from the same folder, our headers and
+    helpers, and the compiler's version.
 
     No compiler is started without the user's permission to run it; the digest then matches no recorded run.
 
@@ -197,8 +196,8 @@ def _built(file: str, given: Mapping[str, Any], folder: Path, *, apart: bool = F
 
 
 def depends(file: str) -> tuple[list[str], dict[str, str]]:
-    """Return the compiled files that the digest does not cover, and the environment variables that the code reads, as
-    reported by the compiler. Data files declared in a comment (`ackclock-reads: NAME`) are included.
+    """Return compiled files not covered by the digest, and environment variables read by the code, as reported by the
+    compiler. Data files declared in a comment (`ackclock-reads: NAME`) are included.
     """
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         try:
@@ -226,8 +225,8 @@ def _depends(file: str, folder: Path) -> list[str]:
 
 
 def _flags(file: str, options: Mapping[str, Any]) -> list[str]:
-    """Return macro definitions normally set by the file's own Makefile: those in a comment of the file, and options
-    whose name begins with -D.
+    """Return macro definitions normally set by the file's own Makefile: those in a comment in the file, and options
+    with names that begin with -D.
     """
     flags = [flag for remark in _FLAGS.findall(_text(Path(file))) for flag in remark.split()]
     for name, value in options.items():
@@ -272,7 +271,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
     more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form, *(["-DACKCLOCK_APART"] if apart else [])]
     objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
     library = folder / f"{Path(file).stem}.so"
-    # symbols are bound at load time, so that any later write to library memory is the module's own
+    # symbols are bound at load time, so that any later write to library memory comes from the module
     whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs", "-Wl,-z,relro,-z,now"]
     try:
         _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
@@ -282,7 +281,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
 
 
 def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
-    """Return compiler options that redirect every header included by the sources to ours, and that name our include folder."""
+    """Return compiler options that redirect every header included by the sources to ours, and that add our include folder."""
     forwards = folder / "include"
     forwards.mkdir(exist_ok=True)
     for name in {name for text in sources.values() for kind, name in _includes(text) if kind == "<" or name in IN_TREE}:
@@ -397,7 +396,7 @@ def _compiler(file: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
-    """Return the path of the compiler, and the first line of its version output."""
+    """Return the compiler's path, and the first line of its version output."""
     place = _child.program(asked, path)
     if place is None:
         return None

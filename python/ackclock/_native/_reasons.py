@@ -52,8 +52,8 @@ LACKS = re.compile(
 
 
 def of(errors: list[str], text: str) -> str:
-    """Return the reason for compiler errors: the first table entry that matches an error, else the first that matches
-    the file's text; "" if none does.
+    """Return the reason for compiler errors: the first table entry that matches an error, or else the first that
+    matches the file's text; "" if none does.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
 CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
 """File that the interface includes with `include!`."""
 MEMORY = 8 * 2**30
-"""Maximum address space of the compiler, bytes. The compiler reserves far more than it uses."""
+"""Maximum compiler address space, bytes. The compiler reserves far more than it uses."""
 SECONDS = 60
 """Maximum compile time of a file, seconds."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
@@ -71,7 +71,7 @@ def compiled(file: str, folder: Path) -> Path:
 
 
 def shared(file: str, folder: Path) -> str:
-    """Return the name of a variable that all connections would share; empty if the file has none.
+    """Return the name of a variable shared by all connections; empty if the file has none.
 
     Variables are found in the compiler's LLVM IR: every global that is not constant, thread-local ones included. Module-level assembly counts too,
     because it may define variables.
@@ -95,7 +95,7 @@ def _plain(symbol: str) -> str:
 
 
 def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the files from which the code is compiled and the environment variables that it reads, as reported by the
+    """Return the files from which the code is compiled and the environment variables it reads, as reported by the
     compiler (`include!`, `env!` and similar).
     """
     crate = folder / "libackclock_controller.rmeta"
@@ -159,7 +159,7 @@ def _compiler(file: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
-    """Return the path of the compiler, and its version output."""
+    """Return the compiler's path and its version output."""
     place = _child.program(asked, path)
     if place is None:
         return None

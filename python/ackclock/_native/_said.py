@@ -15,7 +15,7 @@ _LINE = re.compile(r"\[ *(\d+\.\d+)\] (.*)")
 
 
 def remember(library: Path) -> None:
-    """Open a library that the engine has loaded, before its file is removed."""
+    """Open a library loaded by the engine before its file is removed."""
     opened = ctypes.CDLL(str(library))
     opened.ackclock_heard.restype = ctypes.c_void_p
     opened.ackclock_heard.argtypes = [ctypes.POINTER(ctypes.c_size_t)]

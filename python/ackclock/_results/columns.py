@@ -1,4 +1,4 @@
-"""Converts the engine's columns, each a kind and a buffer, to polars series or plain values."""
+"""Converts the engine's columns, each given as a kind and a buffer, to polars series or plain values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOTHING = 2**32 - 1
 
 
 class Missing:
-    """Replaces the buffer of a column without values, which keeps its type.
+    """Replaces the buffer of a column without values; the column keeps its type.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Missing:
 
 
 _FILLED: Mapping[str, tuple[str, float]] = {"f8": ("f8", float("nan")), "u4": ("n4", _NOTHING)}
-"""Kinds that allow missing values -> the resulting kind, and the value that marks a missing one."""
+"""Kind that allows missing values -> the resulting kind, and the value that marks a missing one."""
 
 
 def series(name: str, kind: str, buffer: Any) -> pl.Series:
@@ -100,7 +100,7 @@ def columns(frame: pl.DataFrame) -> Columns:
 
 
 def of_senders(acks: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of data senders. A kernel traces only senders, and does not mark the rows."""
+    """Return the data senders' rows. A kernel traces only senders, and does not mark the rows."""
     import polars as pl
 
     return acks.filter(~pl.col("responder").fill_null(False))

@@ -21,17 +21,17 @@ CAUSES: Mapping[str, str] = {
     "timeout": "waits for the retransmission timer",
     "idle": "no data, none outstanding",
 }
-"""Causes in the engine's order, each with the limit that it stands for."""
+"""Causes in the engine's order, each with its limit in words."""
 
 COLUMNS = {name: f"limit_{name}_s" for name in CAUSES}
 """Columns of tables `flows` and `limits`."""
 
 SAID = 0.1
-"""Fraction of the time above which a cause is named in addition to the first."""
+"""Fraction of the time above which a cause is named in addition to the first one."""
 
 
 def held(row: Mapping[str, Any]) -> dict[str, float] | None:
-    """Return seconds by cause of a row of `flows`; None if the run lacks them."""
+    """Return the time by cause, s, from a row of `flows`; None if the run did not record it."""
     if row.get(COLUMNS["cwnd"]) is None:
         return None
     return {name: float(row[column]) for name, column in COLUMNS.items()}

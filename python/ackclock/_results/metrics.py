@@ -28,9 +28,9 @@ __all__ = [
 _PAYLOAD = 1448
 """Payload of a full segment with timestamps, bytes."""
 _TCP = 40
-"""Headers of IPv4 and TCP without options, bytes."""
+"""IPv4 and TCP headers without options, bytes."""
 _UDP = 28
-"""Headers of IPv4 and UDP, bytes."""
+"""IPv4 and UDP headers, bytes."""
 
 
 def jain(values: Iterable[float]) -> float:
@@ -166,7 +166,7 @@ def sample_mean(samples: pl.DataFrame, column: str, *, start_s: float = 0.0, sto
 def jain_windows(
     goodput: pl.DataFrame, window_s: float, *, start_s: float = 0.0, stop_s: float = float("inf")
 ) -> pl.DataFrame:
-    """Jain's index over windows of time.
+    """Jain's index over time windows.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def jain_windows(
 
 
 def variation(values: Iterable[float]) -> float:
-    """Coefficient of variation: standard deviation (of the sample) over mean.
+    """Coefficient of variation: sample standard deviation over mean.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def ramp_up_s(
 def convergence_s(
     goodput: pl.DataFrame, fair_bps: float, *, delta: float = 0.1, start_s: float = 0.0, hold_s: float = 5.0
 ) -> float:
-    """Time until a flow comes within `delta` of its fair share and stays there.
+    """Time until a flow's throughput comes within `delta` of its fair share and stays there.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def convergence_s(
 
 
 def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
-    """Fraction of their throughput that standard flows keep when other flows replace half of them; 1 is neutral.
+    """Fraction of their throughput that standard flows retain when half of them are replaced by other flows; 1 is neutral.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
 
 
 def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float:
-    """Dependence of throughput on RTT: the exponent d of throughput ~ RTT^-d, by least squares on logarithms.
+    """Dependence of throughput on RTT: the exponent d in throughput ~ RTT^-d, by least squares on logarithms.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Results of a run: tables, which are converted to polars frames on first use.
+"""Results of a run: tables, converted to polars frames on first use.
 
 Length: one property with a description for each table.
 """
@@ -67,7 +67,7 @@ NAMED = ("flows", "performance")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Result:
     """Tables that runs and batches share. Times are seconds from the start of the run, windows segments, sizes bytes;
-    null means that the event did not happen.
+    null means that the event did not occur.
     """
 
     scenario: Scenario
@@ -81,7 +81,7 @@ class _Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row per flow: its group's number and name, its controller, goodput, packets, retransmissions, timeouts, RTT, completion."""
+        """One row per flow: group number and name, controller, goodput, packets, retransmissions, timeouts, RTT, completion."""
         return controlled(named_groups(self._frame("flows"), self.scenario, after="group"), self.scenario)
 
     @cached_property
@@ -116,7 +116,7 @@ class _Result:
 
     @cached_property
     def hosts(self) -> pl.DataFrame:
-        """One row per imperfect host: time stalled, waits for a core, interrupts, batches."""
+        """One row per imperfect host: stall time, core waits, interrupts, batches."""
         return self._frame("hosts")
 
     @cached_property
@@ -141,7 +141,7 @@ class _Result:
 
     @cached_property
     def limits(self) -> pl.DataFrame:
-        """Seconds for which each cause limited each TCP flow, per interval (`record.limits_interval`)."""
+        """Time for which each cause limited each TCP flow, s, per interval (`record.limits_interval`)."""
         return self._frame("limits")
 
     @cached_property
@@ -173,15 +173,15 @@ class _Result:
 
     @cached_property
     def intervals(self) -> pl.DataFrame:
-        """PCC's monitor intervals (`record.controller`): rate, packets sent and lost, utility, state of the controller."""
+        """PCC's monitor intervals (`record.controller`): rate, packets sent and lost, utility, controller state."""
         return self._frame("intervals")
 
     @cached_property
     def datagrams(self) -> pl.DataFrame:
         """One row per flow of plain datagrams: sent, lost, one-way delay, jitter.
 
-        `lost` counts the missing numbers below the largest one received, `jitter_s` is the estimator of RFC 3550 at
-        the end of the run; the quantiles of the delay are exact to 1/64.
+        `lost` counts missing numbers below the largest one received, `jitter_s` is RFC 3550's estimator at the end
+        of the run; delay quantiles are exact to 1/64.
         """
         return self._frame("datagrams")
 
@@ -219,7 +219,7 @@ class _Result:
 
     @cached_property
     def messages(self) -> pl.DataFrame:
-        """Messages of controllers in C by `printk`, in order; only for single runs."""
+        """Messages printed by C controllers with `printk`, in order; only for single runs."""
         return self._frame("messages")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -281,7 +281,7 @@ class Run(_Result):
         }
 
     def plot(self, what: str = "cwnd", *, width: str = "double") -> Figure:
-        """Draw one column of the run's tables.
+        """Draw one column from the run's tables.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class Run(_Result):
         return f"<Run {name}seed {self.seed}, digest {self.digest}: {len(self.rows('flows'))} flows>"
 
     def _repr_html_(self) -> str:
-        """Return HTML for notebooks: the flows, the links, and a picture of the samples."""
+        """Return HTML for notebooks: flows, links, and a picture of the samples."""
         groups = self.scenario.flows
         flows = [
             (
@@ -367,7 +367,7 @@ class Run(_Result):
         )
 
     def _picture(self) -> str:
-        """Return a picture of the first of these quantities that was sampled and has values, or the extra that would draw it."""
+        """Return a picture of the first of these quantities that was sampled and has values, or the extra needed to draw it."""
         for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
             if table in self.tables and self._has_rows(table):
                 try:
@@ -382,7 +382,7 @@ class Run(_Result):
         return any(len(buffer) for _, buffer in self.tables[name].values())
 
     def remembered(self, scenario: Scenario | None = None) -> Scenario:
-        """Return a scenario for a subsequent run, whose hosts start with the destination caches left by this run.
+        """Return a scenario for a subsequent run, with hosts that start with the destination caches left by this run.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class Run(_Result):
 
     @classmethod
     def read(cls, folder: str | Path) -> Run:
-        """Read a run that `write` has written.
+        """Read a run written by `write`.
 
         Parameters
         ----------
@@ -497,8 +497,8 @@ class Run(_Result):
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.
 
-        If a file cannot be written, none is. An earlier run in the same folder is replaced, and its tables that this
-        run lacks are removed. Files with other names stay.
+        If any file cannot be written, none is. An earlier run in the same folder is replaced, including tables that
+        this run lacks. Files with other names are kept.
 
         Parameters
         ----------
@@ -575,7 +575,7 @@ class Batch(_Result):
 
 
 def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:
-    """Return the table with a column `name` (of the group) after another column."""
+    """Return the table with a column `name` (the group's) inserted after another column."""
     import polars as pl
 
     if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study stores few columns
@@ -587,7 +587,7 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
 
 
 def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
-    """Return the flows with a column `congestion_control` after their names; null for flows without a controller (UDP)."""
+    """Return the flows with a column `congestion_control` inserted after their names; null for flows without a controller (UDP)."""
     import polars as pl
 
     if "name" not in flows.columns or "congestion_control" in flows.columns:
@@ -628,7 +628,7 @@ def _check_size(place: Path, data: bytes) -> None:
 
 
 def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, groups: int) -> None:
-    """Refuse tables whose column types differ from a run's, or that name a flow group which the scenario lacks. With
+    """Refuse tables with column types that differ from a run's, or with a flow group that the scenario lacks. With
     `whole`, also refuse tables that lack a column or a mandatory value.
 
     Raises
@@ -671,7 +671,7 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
 
 
 MARKS = ("run.json",)
-"""Files that identify the folder of a run."""
+"""Files that identify a run folder."""
 
 LARGEST = 2**31
 """Maximum size of a table that is read, bytes."""

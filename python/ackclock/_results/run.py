@@ -30,11 +30,11 @@ SAME = (
     "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
     'start = { kind = "uniform", low = "0 s", high = "1 s" }, or add loss, jitter or arrivals'
 )
-"""Warning text for a batch in which all seeds gave the same run."""
+"""Warning text for a batch in which all seeds produced the same run."""
 
 
 class SameRunWarning(UserWarning):
-    """Warning that all seeds of a batch gave the same run, which counts as one observation."""
+    """Warning that all seeds of a batch produced the same run, which counts as one observation."""
 
 
 MEMORY_LIMIT = 4 * 2**30
@@ -44,8 +44,8 @@ CPU_LIMIT_S = 3600.0
 """Default limit on the CPU time of a run, s."""
 
 stopped = _engine.Stop()
-"""Stop flag for everything that `run`, `run_batch` and `run_many` simulate in this process; never cleared, set by a
-command that is ending.
+"""Stop flag for everything simulated in this process by `run`, `run_batch` and `run_many`; set by a command that is
+ending, and never cleared.
 """
 
 MOST_SEED = 2**63 - 1
@@ -54,7 +54,7 @@ MOST_RUNS = 1_000_000
 MOST_MEMORY = 2**63 - 1
 
 Utility = Callable[[Any, Any], float]
-"""Utility function of PCC: the interval, and the previous one or None -> its value."""
+"""PCC utility function: the interval, and the previous one or None -> utility."""
 
 
 def run(
@@ -70,9 +70,8 @@ def run(
     controllers: Mapping[str, type] | None = None,
     utilities: Mapping[str, Utility] | None = None,
 ) -> Run:
-    """Simulate a scenario.
-
-    The result is a pure function of scenario, seed and engine version: same bits on every run and machine.
+    """Simulate a scenario. The result is a pure function of scenario, seed and engine version: identical
+    bits on every run and machine.
 
     Parameters
     ----------
@@ -245,7 +244,7 @@ def run_many(
     controllers: Mapping[str, type] | None = None,
     utilities: Mapping[str, Utility] | None = None,
 ) -> list[Run]:
-    """Simulate many scenarios in one call: for searches, fits and populations of paths, whose runs are short.
+    """Simulate many scenarios in one call: for searches, fits and path populations, where runs are short.
 
     A scenario is checked once, when it is created, so a variation costs one `Scenario.set`, and the call adds only a
     few microseconds per run.
@@ -453,7 +452,7 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 def _check_own(
     named: Mapping[str, Any], controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
-    """Check user-defined parts, by name; `named` are those that scenarios refer to by file."""
+    """Check user-defined parts, by name; `named` lists those that scenarios refer to by file."""
     own: dict[str, Any] = {**named, **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
@@ -501,10 +500,10 @@ def problem(cause: BaseException) -> str:
 
 
 def _source(made: Any) -> str:
-    """Return a text that identifies the code of controllers or functions: their source."""
+    """Return a text that identifies the code of controllers or functions, namely their source."""
     import inspect
 
-    made = getattr(made, "func", made)  # the options of a class are in the compiled scenario
+    made = getattr(made, "func", made)  # a class's options are in the compiled scenario
     try:
         return inspect.getsource(made)
     except (OSError, TypeError):
@@ -512,7 +511,7 @@ def _source(made: Any) -> str:
 
 
 def engine_call(work: Callable[[], Any]) -> Any:
-    """Call the engine and translate its refusals to our exceptions."""
+    """Call the engine and translate its refusals into our exceptions."""
     try:
         return work()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Summary of a run in plain values: the results of each flow and its application."""
+"""Summary of a run as plain values: results for each flow and its application."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = [
 Row = Mapping[str, Any]
 
 FETCHING = ("fetch", "population", "bursts")
-"""Workloads whose fetches are counted, even if there are none."""
+"""Workloads with fetch counts in the summary, even if there are none."""
 
 FEW = 4
 """Maximum number of failed flows that are described in a sentence each."""
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
-    """Return the parts of `ackclock run --json` that come from tables; `rows` returns those of a table.
+    """Return the parts of `ackclock run --json` that come from tables; `rows` returns a table's rows.
 
     The keys `fetches`, `transactions`, `datagrams`, `video` and `performance` are present if the run has such tables.
     """
@@ -93,7 +93,7 @@ def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the outcome of each video player, as `ackclock.video.players` does."""
+    """Return each video player's outcome, as `ackclock.video.players` does."""
     by_flow: dict[int, list[Row]] = {}
     for row in sorted(chunks, key=lambda row: (row["flow"], row["idx"])):
         by_flow.setdefault(row["flow"], []).append(row)
@@ -142,7 +142,7 @@ def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
 
 
 def gave_up(row: Row) -> str:
-    """Return, in a few words, why the connection of a row of `flows` failed; empty if it did not.
+    """Return, in a few words, why the connection in a row of `flows` failed; empty if it did not.
 
     Examples
     --------
@@ -184,16 +184,15 @@ def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 
 def largest_queue(row: Mapping[str, Any]) -> int | None:
-    """Return the largest queue of a link's row; None if the backend could not measure it.
-
-    The column has no missing values: where a queue of the kernel was not watched, it holds 0, as for a queue that never
-    was. The mean, which is missing there, tells the two apart.
+    """Return the largest queue in a link's row; None if the backend could not measure it. The column has no missing
+    values: if a kernel queue was not monitored, it contains 0, as for a queue that was always empty. The mean, which
+    is then missing, distinguishes the two.
     """
     return None if row["mean_packets"] is None and not row["max_packets"] else row["max_packets"]
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return how many packets the network dropped over the whole run, and how many of them during the warm-up."""
+    """Return how many packets the network dropped in the whole run, and how many of these during the warm-up."""
     before = sum(row.get("dropped_before") or 0 for row in links)
     return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
 

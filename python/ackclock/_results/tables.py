@@ -84,7 +84,7 @@ _ADDED = {
         )
     },
 }
-"""Frame columns that the engine's tables lack: table -> preceding column -> column."""
+"""Frame columns missing from the engine's tables: table -> preceding column -> column."""
 
 
 MESSAGES = Table(

@@ -26,7 +26,7 @@ def completion(
 ) -> pl.DataFrame:
     """Exact completion times, and the number of transactions that did not complete.
 
-    A transaction that is not complete at the end of the run has no completion time. Means and quantiles exclude such
+    A transaction incomplete at the end of the run has no completion time. Means and quantiles exclude such
     transactions, so a network in which many do not complete looks too good. Check `incomplete` and `failed` first.
 
     Parameters
@@ -115,7 +115,7 @@ def pages(transactions: pl.DataFrame) -> pl.DataFrame:
 def loss_rate(
     links: pl.DataFrame, *, link: str = "bottleneck.forward", counting: Literal["all", "data", "no-syn-fin"] = "all"
 ) -> float:
-    """Packets that the queue of a link dropped, divided by the packets that arrived.
+    """Packets dropped by a link's queue, divided by the packets that arrived.
 
     Parameters
     ----------
@@ -141,9 +141,8 @@ def loss_rate(
 
 
 def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
-    """Utilisation as seen by a monitor that samples once a second: the fraction of samples at which packets are queued.
-
-    It misses a queue that fills and empties within a second; `busy_share` does not.
+    """Utilisation as seen by a monitor that samples once per second: the fraction of samples at which packets are
+    queued. Unlike `busy_share`, it misses a queue that fills and empties within a second.
 
     Parameters
     ----------
@@ -160,7 +159,7 @@ def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottle
 
 
 def busy_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
-    """Utilisation as the fraction of time that the link spends transmitting.
+    """Utilisation as the fraction of time the link spends transmitting.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def _row(links: pl.DataFrame, name: str) -> dict[str, float]:
 
 
 def _counted(scenario: Scenario) -> tuple[float, float]:
-    """Return the length of the part of the run that links and summaries cover, s."""
+    """Return the length of the part of the run covered by links and summaries, s."""
     from ackclock.units import DURATION, whole
 
     return whole(scenario.record.warm_up, DURATION) / 1e9, whole(scenario.duration, DURATION) / 1e9

@@ -20,7 +20,7 @@ HORIZON = 20
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
-    """Distance of the sum of the players' bitrates from the link's capacity: abs(sum b - W) / W.
+    """Distance between the sum of the players' bitrates and the link capacity: abs(sum b - W) / W.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def unfairness(bps: Iterable[float]) -> float:
 
 
 def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
-    """Bitrate switches of one player relative to its bitrate; recent switches have more weight.
+    """One player's bitrate switches relative to its bitrate; recent switches have more weight.
 
     The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, divided by the sum of b[t-d] w(d) over d from 1 to
     k, with w(d) = k - d.
@@ -95,7 +95,7 @@ def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
 
 
 def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl.DataFrame:
-    """Bitrate of each player second by second.
+    """Each player's bitrate, second by second.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
 def quality(
     chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
 ) -> dict[str, float]:
-    """The three metrics of a run and the viewers' quality: means over the seconds from start_s until before stop_s.
+    """A run's three metrics and the viewers' quality: means over the seconds from start_s up to but excluding stop_s.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean(values: Matrix) -> float:
-    """Return the mean of those values that are numbers."""
+    """Return the mean of the values that are numbers."""
     import numpy as np
 
     there = values[~np.isnan(values)]
@@ -221,7 +221,7 @@ def _mean(values: Matrix) -> float:
 
 
 def _matrix(chunks: pl.DataFrame, t: Matrix) -> tuple[list[int], Matrix]:
-    """Return the players, and their bitrates with a row per time and a column per player."""
+    """Return the players, and their bitrates with one row per time and one column per player."""
     import numpy as np
 
     flows = sorted(chunks["flow"].unique().to_list())

@@ -1,5 +1,5 @@
 """The arena: controllers by different authors on the same randomly drawn scenarios, so that no controller can be
-tuned to them.
+tuned for them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 end.
 
 A controller in C or Rust is compiled before the fence is put up, without being run. Afterwards only files that it
-declared, or that it read when it was inspected, can be read, so the judge's command line (with its salt) and folder
+declared, or that it read during inspection, can be read, so the judge's command line (with its salt) and folder
 are out of reach.
 
 The judge shares this process with code that may try to forge its own report, so some abilities of Python are removed.
@@ -55,8 +55,8 @@ PROCESSES = (
     "pty.spawn",
     "subprocess.Popen",
 )
-"""Calls that are also refused in Python, because they create unsealed processes. A controller that is compiled
-here needs a compiler and is exempt.
+"""Calls that are also refused in Python because they create unsealed processes. A controller compiled here
+needs a compiler and is exempt.
 """
 
 LATER = ("sys._getframe",)
@@ -71,10 +71,10 @@ RESUMED = 0x20 | 0x80 | 0x200
 """Flags of code objects whose frames are resumed later: generators, coroutines, asynchronous generators."""
 
 COPIES = 4
-"""Number of copies of a Python module when runs are repeated, so that connections share no module variables."""
+"""Number of copies of a Python module for repeated runs, so that connections share no module variables."""
 
 REACHED: dict[str, Callable[..., Any]] = {}
-"""Functions that runs call if the guard "reach" is off; user code can then replace them."""
+"""Functions called by runs if the guard "reach" is off; user code can then replace them."""
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc", "/dev/null", "/dev/urandom")
 """Folders that contain the system's libraries and their data files."""
@@ -87,9 +87,9 @@ THREADS = "own code: found {} of its threads after it was loaded; allowed: none"
 
 def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: str, place: str) -> None:
     """Load the user code, seal the process, and run tasks until there are none left."""
-    sys.argv[:], sys.orig_argv[:] = [""], [""]  # hides what this process is for
+    sys.argv[:], sys.orig_argv[:] = [""], [""]  # hides this process's purpose
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _seal.end_with_parent()  # a thread that watches the parent would have to sleep, which the filter refuses
+    _seal.end_with_parent()  # a thread watching the parent would have to sleep, which the filter refuses
     if int(page) >= 0:
         _wall.Page(int(page)).use(watches=not _seal.can())
     _other_load(bool(int(again)))
@@ -118,7 +118,7 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
             box.append(str(error))
         ready.release()
         never.acquire()
-    except BaseException:  # user code may have changed anything in this process; a traceback is no answer
+    except BaseException:  # user code may have changed anything in this process, so a traceback proves nothing
         os._exit(1)
 
 
@@ -143,7 +143,7 @@ def _fenced(
 
 
 def _installed() -> list[str]:
-    """Return the folders of the system, of the interpreter with its libraries, and of this package."""
+    """Return the folders of the system, the interpreter with its libraries, and this package."""
     folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(p for p in sys.path if "-packages" in Path(p).name)}
     return [*SYSTEM, *folders, str(Path(_seal.__file__).parent.parent)]
 
@@ -276,7 +276,7 @@ def _looked(one: OwnClass, place: Path, guards: str) -> dict[str, Any]:
         give_leave()
         one.prepare(place, apart=one.name.endswith(".rs") and "apart" in guards)
         if "fence" in guards and _seal.can():
-            # files read here are recorded, and runs may read them again
+            # files read here are recorded and may be read again by runs
             anywhere = [entry.path for entry in os.scandir("/") if entry.name not in OF_OTHERS]
             _seal.fence([*anywhere, place], compiled=one.is_compiled)
         check(one.load(), closed_loop=False)

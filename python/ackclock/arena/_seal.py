@@ -1,14 +1,14 @@
 """Two kernel barriers around user code, the second tighter than the first.
 
-The fence is put up before user code is loaded: no new process, program, socket or signal handler, no writing of files,
-and reading only of listed files (Landlock, if the kernel has it). /proc, which describes other processes, is not
-among them. Threads and memory remain available.
+The fence is put up before user code is loaded: no new process, program, socket or signal handler, no file writes, and
+reads only of listed files (Landlock, if the kernel supports it). /proc, which describes other processes, is not among
+them. Threads and memory remain available.
 
 The filter (Linux seccomp) is installed around loaded code: memory, the two pipes of its process, CPU time, sleep
 and exit remain available. Opening files, and reading or writing elsewhere, fails with EPERM. Any other call kills the
 process (SIGSYS), and the run counts as failed.
 
-The kernel cannot take clocks away from native code: the clock page is mapped into the process, and reading it needs no
+The kernel cannot hide clocks from native code: the clock page is mapped into the process, and reading it takes no
 system call. Each scored run is therefore made twice.
 
 Sources: Linux Documentation/userspace-api/seccomp_filter.rst and landlock.rst; system call numbers:
@@ -38,12 +38,12 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _FILTER, _TSYNC = 1, 1
 _PROT_EXEC = 4
 _CPU_CLOCKS = (2, 3)
-"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, with which the engine limits a run. Another process's clock has
-a different number, and neither gives the time of day.
+"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, used by the engine to limit a run. Another process's clock
+has a different number, and neither reveals the time of day.
 """
 
 _OF_A_THREAD = 0x8000_0000
-"""Bit in the numbers of other threads' CPU clocks (clock_getcpuclockid)."""
+"""Bit in the IDs of other threads' CPU clocks (clock_getcpuclockid)."""
 
 _X86_64 = {
     "arch": 0xC000_003E, "seccomp": 317, "read": 0, "write": 1, "mmap": 9, "mprotect": 10, "clock_gettime": 228,
@@ -64,18 +64,18 @@ _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 _ENOSYS = 0x0005_0026
 _NOTHING = 0x0005_0000
-"""Filter result that reports success without making the call: libraries such as Polars abort if they cannot install a
+"""Filter action that reports success without making the call: libraries such as Polars abort if they cannot install a
 signal handler.
 """
 _CLONE_THREAD = 0x1_0000
 _WRITES = 0o3 | 0o100 | 0o1000 | 0o2000
-"""Flag bits of open that are refused: any mode other than reading, O_CREAT, O_TRUNC, O_APPEND."""
+"""Refused flag bits of open: any mode other than reading, O_CREAT, O_TRUNC, O_APPEND."""
 _X32 = 0x4000_0000
-"""Bit in the numbers of the x32 system calls, which must not bypass the filter."""
+"""Bit in the numbers of x32 system calls, which must not bypass the filter."""
 
 _LOADING_X86_64: dict[str, Any] = {
     "clone": 56, "processes": (57, 58, 59, 322), "prlimit": 302, "rt_sigaction": 13, "open": {2: 1, 257: 2},
-    # clone3, openat2: the C library falls back to the older call, whose arguments a filter can inspect
+    # clone3, openat2: the C library falls back to the older call, with arguments that a filter can inspect
     "unknown": (435, 437),
     # processes: fork, vfork, execve, execveat; refused: ptrace, process_vm_readv, process_vm_writev, kill, tkill, pidfd_open, pidfd_getfd, process_madvise; socket, socketpair, connect,
     # shmget, shmat, mq_open, io_uring_setup, bpf, userfaultfd, perf_event_open; creat, truncate, ftruncate, fallocate, rename, renameat, renameat2, mkdir, mkdirat,
@@ -99,7 +99,7 @@ _LANDLOCK = 444
 """Number of landlock_create_ruleset on every machine; landlock_add_rule and landlock_restrict_self follow."""
 _EXECUTE, _READ_FILE, _READ_DIR = 1, 4, 8
 _HANDLED = (1 << 13) - 1
-"""File access rights of Landlock's first version: read, execute, write, create and remove."""
+"""File access rights in Landlock's first version: read, execute, write, create and remove."""
 
 
 @cache
@@ -116,7 +116,7 @@ def can() -> bool:
 
 @cache
 def missing() -> str:
-    """Describe the barrier that this machine lacks; empty if it has both."""
+    """Return the barrier that this machine lacks; empty if it has both."""
     if not can():
         return "without a filter of system calls, which this machine does not have: own code could do anything"
     if ctypes.CDLL(None).syscall(_LANDLOCK, None, 0, 1) <= 0:  # queries the version
@@ -178,7 +178,7 @@ def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[
 
 
 def _loading(*, compiled: bool) -> bytes:
-    """Build the filter of the fence, which allows every call that is not listed."""
+    """Build the fence's filter, which allows every call that is not listed."""
     known = _LOADING[platform.machine()]
     lines: list[tuple[int, int, int, int]] = []
 
@@ -217,7 +217,7 @@ def _loading(*, compiled: bool) -> bytes:
 
 def prepared(*, reads: int, writes: int) -> Callable[[], None]:
     """Return a function that installs the filter in all threads of this process. A filter cannot be removed.
-    Everything that the function needs is loaded beforehand.
+    Everything needed by the function is loaded beforehand.
 
     Parameters
     ----------
@@ -244,8 +244,8 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
 
 
 def shut(process: int, filters: int) -> bool:
-    """Whether each thread of a process has at least this many filters more than this process, according to the
-    kernel. Kernels before 5.9 report only whether there is one.
+    """Whether, according to the kernel, each thread of a process has at least this many more filters than this
+    process. Kernels before 5.9 report only whether there is one.
     """
     wanted = _filters(Path("/proc/self")) + filters
     has = []

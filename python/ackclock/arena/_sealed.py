@@ -1,7 +1,6 @@
-"""Runs user code in processes that each load one controller, are sealed, and run tasks until stopped (`_cell`).
-
-Three rules are stricter than in other commands (`_wall`, `sweep.apart`). A process loads the code of a single entry.
-Answers are text and numbers, not objects whose decoding could execute code. Memory is limited to its size after loading
+"""Runs user code in processes that each load one controller, are sealed, and run tasks until stopped (`_cell`). Three
+rules are stricter than in other commands (`_wall`, `sweep.apart`). A process loads a single entry's code. Replies are
+text and numbers, not objects that could execute code when decoded. Memory is limited to its size after loading
 plus a fixed amount.
 """
 
@@ -46,17 +45,17 @@ WALL_S = 120.0
 """Maximum wall-clock time of a run, s, because user code may sleep, which takes no CPU time."""
 
 WHOLE_S = 1e9
-"""Budget that marks a search task, which needs all of its runs: if one ends the process, all of them have failed."""
+"""Budget value that marks a search task, which needs all of its runs: if one ends the process, all have failed."""
 
 FORGED = "own code: found an answer that no run gives"
 
 GIVEN_UP = 8
-"""Number of successive processes ended by the same user code after which no more of its runs are started."""
+"""Number of successive processes ended by the same user code after which none of its runs are started."""
 
 _here = threading.local()
-"""Processes of each thread."""
+"""Each thread's processes."""
 _deaths: dict[str, int] = {}
-"""User code and kind of run -> number of processes that it has ended since its last successful run."""
+"""User code and kind of run -> number of processes ended since its last successful run."""
 
 
 class Sealed(Threads):
@@ -94,7 +93,7 @@ class Sealed(Threads):
 
 
 def _made(task: Task, *, again: bool, guards: str, kept: set[_Process], stop: _engine.Stop) -> Done:
-    """Make the runs of a task."""
+    """Make a task's runs."""
     if again:
         task = replace(task, engine=needed(engine_identity(), task.texts))
     if not task.own:
@@ -145,7 +144,7 @@ def _process(which: str, owned: Sequence[OwnClass], kept: set[_Process], *, agai
 
 
 class _Process:
-    """A process that runs the tasks of one controller."""
+    """A process that runs one controller's tasks."""
 
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
@@ -167,7 +166,7 @@ class _Process:
         finally:
             for one in given:
                 os.close(one)
-        # files read during the inspection may be read again
+        # files read during inspection may be read again
         self._send(
             pickle.dumps((tuple(owned), [] if looks else [path for one in owned for path in own.remembered(one)]))
         )
@@ -181,7 +180,7 @@ class _Process:
         try:
             said, why = self.hear(WALL_S * len(task.runs))
         except InputError as error:
-            # if code passed the inspection but fails to load here, its runs have failed; other runs continue
+            # if code passed inspection but fails to load here, its runs have failed; other runs continue
             return _failed(len(task.runs), str(error)), ""
         if said is None:
             return None, why
@@ -194,7 +193,7 @@ class _Process:
         return _read(said, len(task.runs)), ""
 
     def hear(self, most_s: float = 600.0) -> tuple[Mapping[str, Any] | None, str]:
-        """Return the next answer, or the reason why there is none."""
+        """Return the next reply, or the reason why there is none."""
         said = b""
         until = time.monotonic() + most_s
         while True:
@@ -239,11 +238,11 @@ class _Process:
         for one in (self._tasks, self._answers):
             with suppress(OSError):
                 os.close(one)
-        shutil.rmtree(self._place, ignore_errors=True)  # the fence prevents the process from removing it
+        shutil.rmtree(self._place, ignore_errors=True)  # because of the fence, the process cannot remove it
 
 
 def _answer(text: bytes) -> Mapping[str, Any]:
-    """Check an answer before use, because user code may have forged it."""
+    """Check a reply before use, because user code may have forged it."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -278,7 +277,7 @@ def _read(said: Mapping[str, Any], most: int) -> Done:
 
 
 def look(one: OwnClass, *, guards: str = GUARDS) -> None:
-    """Find out, in another process, which files the user code reads. The judging process itself never runs user code.
+    """Determine, in another process, which files the user code reads. The judging process itself never runs user code.
 
     Raises
     ------

@@ -1,8 +1,6 @@
-"""Verdict of the Linux kernel on the entries of a table: the same draws over the same links, with the kernel as the
-hosts' stack, scored like the simulator's runs.
-
-The family `adversary` is left out because its searches take thousands of runs. Entries and draws that the kernel
-cannot run are listed.
+"""The Linux kernel's verdict on a table's entries: the same draws over the same links, with the kernel as the
+hosts' stack, scored like the simulator's runs. The family `adversary` is omitted because its searches take
+thousands of runs. Entries and draws that the kernel cannot run are listed.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ class Verdict:
 
     @property
     def left(self) -> float | None:
-        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if not measured."""
+        """CUBIC's goodput beside the entry on the kernel, relative to CUBIC beside CUBIC; None if not measured."""
         values = [told["others"] for told in self.terms.values() if "others" in told]
         return sum(values) / len(values) if values else None
 
@@ -73,7 +71,7 @@ class Verdict:
 
 
 def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -> dict[str, Verdict]:
-    """Run the draws of a table on the kernel, with each entry that it can run.
+    """Run a table's draws on the kernel, with each entry that it can run.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Files that the arena writes to its folder: `arena.json`, the page, the draws in which an entry is best and worst,
-the figure's numbers.
+"""Files written to the arena's folder: `arena.json`, the page, each entry's best and worst draws, the figure's
+numbers.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def listed(table: Table) -> list[Standing]:
 
 
 def extremes(standing: Standing) -> tuple[list[Row], list[Row]]:
-    """Return the draws in which an entry is worst and best."""
+    """Return an entry's worst and best draws."""
     rows = sorted((row for row in standing.rows if row.draw.keys), key=lambda row: (row.score, row.draw.id))
     return rows[:SHOWN], rows[::-1][:SHOWN]
 
@@ -142,7 +142,7 @@ def _draw(standing: Standing, row: Row, folder: Path) -> None:
 
 
 def place(standing: Standing, row: Row) -> str:
-    """Return the file name of a draw."""
+    """Return a draw's file name."""
     from ackclock.own import short
 
     name = "".join(c if c.isalnum() or c in "._-" else "-" for c in short(standing.entry.controller))
@@ -174,12 +174,12 @@ def conclusion(table: Table) -> str:
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """Format a number of a table."""
+    """Format a number for a table."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def cells(standing: Standing) -> list[str]:
-    """Return a table row: rank, entry, score, interval, lead over the next, worst case, left to CUBIC, remark."""
+    """Return a table row: rank, entry, score, interval, lead over the next entry, worst case, CUBIC's goodput beside it, remark."""
     score = standing.score
     between = "–" if score is None or not math.isfinite(score.low) else f"{score.low:.1f} to {score.high:.1f}"
     return [
@@ -209,7 +209,7 @@ OF_KERNEL = (
 
 
 def kernel_cells(table: Table) -> list[list[str]]:
-    """Return the rows of the kernel's scores, in table order."""
+    """Return the rows with the kernel's scores, in table order."""
     rows = []
     for standing in table.standings:
         found = table.verdicts.get(standing.entry.name)
@@ -270,7 +270,7 @@ def _of_kernel(table: Table) -> report.Table:
 
 
 def rules(task: Task) -> list[str]:
-    """Return the scoring rules, in sentences from which a score can be recomputed."""
+    """Return the scoring rules, as sentences from which a score can be recomputed."""
     weights = ", ".join(f"{term} {weight:g}" for term, weight in task.weights.items())
     used = [term for term in TERMS if any(term in family.counts for family in task.families)]
     return [
@@ -340,7 +340,7 @@ def _extremes(standing: Standing) -> tuple[report.Block, ...]:
 
 
 def _lab(entry: Entry, rows: Sequence[Row]) -> str:
-    """Return links to the lab, folded. User code cannot be part of a link, so CUBIC replaces it on the same path."""
+    """Return lab links, folded. User code cannot be part of a link, so CUBIC replaces it on the same path."""
     controller, options = (
         (REFERENCE, {})
         if entry.is_own or entry.controller.startswith("quinn:")
@@ -355,7 +355,7 @@ def _lab(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def pareto(table: Table) -> Figure:
-    """Draw each entry's gain against its cost; no other entry beats those on the line in both."""
+    """Draw each entry's gain against its cost; no entry beats those on the line in both."""
     import polars as pl
 
     task = table.plan.task
@@ -404,6 +404,6 @@ def _beaten(point: tuple[Any, ...], points: Sequence[tuple[Any, ...]]) -> bool:
 
 
 def digests(said: Mapping[str, Any], entry: str) -> dict[str, str]:
-    """Return the digest of each draw of an entry in a table read from a file."""
+    """Return the digests of an entry's draws in a table read from a file."""
     found = next((s for s in said["standings"] if s["entry"] == entry), None)
     return {} if found is None else {row["draw"]: row["digest"] for row in found["rows"]}

@@ -1,4 +1,4 @@
-"""Runs the entries of a table on the same draws, each run twice, and scores them.
+"""Runs a table's entries on the same draws, each run twice, and scores them.
 
 Length: entries, runs and scores are read together.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 YARDSTICK = "reno"
-"""Entries in every table: harm is relative to what CUBIC leaves to others, and an entry below Reno has not won."""
+"""Entries in every table: harm is relative to other flows' goodput beside CUBIC, and an entry below Reno has not won."""
 
 LIMIT_S = 60.0
 """Maximum CPU time of a run, s; a run that needs more counts as failed."""
@@ -59,7 +59,7 @@ TRAPS = (
     "delay",
     "loss",
 )
-"""Traps for cheating entries. Tests switch one off to show that it is what stops a particular cheat."""
+"""Traps for cheating entries. Tests switch one off to show that it stops a particular cheat."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class Entry:
         return named(self.controller)
 
     def identity(self) -> str:
-        """Hash of the entry's code and of the files that it reads; empty for a built-in controller."""
+        """Hash of the entry's code and the files it reads; empty for a built-in controller."""
         from ackclock.own import described
 
         if not self.is_own:
@@ -104,7 +104,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of a contest.
+    """Contest settings.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class Standing:
         return "may starve others" if self.is_open else ""
 
     def left_by_family(self) -> dict[str, list[float]]:
-        """Family -> share left to others on each draw."""
+        """Family -> others' share on each draw."""
         found: dict[str, list[float]] = {}
         for row in self.rows:
             if "others" in row.terms:
@@ -261,7 +261,7 @@ class Table:
 
     @property
     def known(self) -> tuple[int, int]:
-        """Number of pairs whose order is known, and number of all pairs."""
+        """Number of pairs with a known order, and total number of pairs."""
         n = len(self.ahead)
         pairs = [self.ahead[i][j] for i in range(n) for j in range(i + 1, n)]
         return sum(max(p, 1 - p) >= rank.KNOWN for p in pairs), len(pairs)
@@ -279,7 +279,7 @@ def play(
     stop: threading.Event | None = None,
     others: dict[str, Others] | None = None,
 ) -> Table:
-    """Make the runs that the folder lacks, and score them.
+    """Make the runs missing from the folder, and score them.
 
     Parameters
     ----------
@@ -400,7 +400,7 @@ class _Game:
                     self.lacks[i] = self.lacks[i] or f"cannot take part in {draw.family.id}: {error}"
 
     def rows(self) -> list[list[Row]]:
-        """Return the rows of every entry, in the order of the draws."""
+        """Return every entry's rows, in the order of the draws."""
         from ackclock.sweep import Store
 
         found: list[dict[str, Row]] = [{} for _ in self.everyone]
@@ -449,14 +449,14 @@ class _Game:
     def _made(
         self, store: Store, executor: Sealed, tables: Any, what: str, order: Sequence[int]
     ) -> tuple[list[dict[str, Any]], list[str], list[str]]:
-        """Return tables, digest and failure of each cell, in the order of `_cells`."""
+        """Return each cell's tables, digest and failure, in the order of `_cells`."""
         from ackclock.sweep import Campaign, Cell, Recipe, engine_identity
 
         again = what == "again"
         cells = [Cell(scenario=self._cells[n][2], keys={}, seeds=[self._cells[n][1].seed]) for n in order]
         name = f"arena-{what}"
         recipe = Recipe(metrics=(), tables=tables)
-        # repeated runs have a different name in the store, so that they are actually made
+        # repeated runs get a different name in the store, so that they are actually made
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
             engine=f"{engine_identity()}/again" if again else None, unmixed=True,
@@ -487,7 +487,7 @@ class _Game:
         return frames, digests, failed
 
     def _compared(self, store: Store, executor: Sealed, found: list[dict[str, Row]]) -> None:
-        """Repeat each run in the opposite order: an entry with a different result gets no score."""
+        """Repeat each run in the opposite order; an entry with a different result gets no score."""
         order = list(reversed(range(len(self._cells))))
         _, digests, failed = self._made(store, executor, (), "again", order)
         for n, (i, draw, _) in enumerate(self._cells):

@@ -1,11 +1,10 @@
 """Ranks and their certainty: draws are resampled with replacement within their families, identically for all entries.
+An entry's score is the mean of its family means, with a Student's interval over draws, family by family. The
+probability that one entry is ahead of another is the fraction of resamples in which it is (paired, because both
+entries face the same draws).
 
-The score of an entry is the mean of its family means. Its interval is Student's, over draws, family by family. The
-probability that one entry is ahead of another is the fraction of resamples in which it is (paired, because both entries
-face the same draws).
-
-Whether an entry starves others is also an estimate: the share that it leaves to them lies between 0 and 1, often near
-both ends, and a few draws may miss one end by chance. Its bounds assume nothing beyond this range: draws get random
+Whether an entry starves others is also an estimate: their share lies between 0 and 1, often near both ends, and a few
+draws may miss one end by chance. Its bounds assume nothing beyond this range: draws get random
 weights, together with an additional draw that is 0 for the lower bound and 1 for the upper one (`bounds`). The
 probability of an order is computed with the first entry at its lower bound and the second at its upper bound. If the
 opposite bounds reverse the order, it is undetermined and counts as one half.
@@ -33,21 +32,21 @@ KNOWN = 0.95
 """Probability from which an order counts as known."""
 
 FEW = 5
-"""Number of draws of a family below which no order is reported."""
+"""Number of draws per family below which no order is reported."""
 
 WORST = 0.1
-"""Fraction of draws, the lowest ones, whose mean is the worst case."""
+"""Fraction of the draws, the lowest ones, averaged for the worst case."""
 
 LEVEL = 0.95
 """Confidence level of intervals."""
 
 Scores = Mapping[str, Sequence[float]]
-"""Family -> score of each of its draws."""
+"""Family -> score on each draw."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Place of an entry in the ranking.
+    """An entry's position in the ranking.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def worst(scores: Scores) -> float:
 
 
 def bounds(left: Sequence[Sequence[float]], *, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Resampled means of the share that each entry leaves to others, shape (n, resamples): lowest and highest values.
+    """Resampled means of others' share beside each entry, shape (n, resamples): lowest and highest values.
 
     Quantiles of the first are lower bounds of the mean, quantiles of the second upper bounds, for every distribution
     on [0, 1]. The weights of the draws are uniform on the simplex; an additional draw is 0 for the first and 1 for
@@ -145,7 +144,7 @@ def bounds(left: Sequence[Sequence[float]], *, seed: int = 1) -> tuple[NDArray[A
 
 
 def share(values: Sequence[float]) -> Estimate:
-    """Return the mean share that an entry leaves to others, with its interval.
+    """Return others' mean share beside an entry, with its interval.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def share(values: Sequence[float]) -> Estimate:
 def ahead(
     entries: Sequence[Scores], *, left: Sequence[Scores] = (), starves: float = 0.0, seed: int = 1
 ) -> NDArray[Any]:
-    """Return the probability that each entry is ahead of each other one, shape (n, n); 1/2 if equal or undetermined.
+    """Return the probability that each entry is ahead of every other one, shape (n, n); 1/2 if equal or undetermined.
 
     Parameters
     ----------
@@ -220,7 +219,7 @@ def ahead(
 
 
 def _share_ahead(of: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
-    """Fraction of resamples in which each entry is above each other one, shape (n, n). A tolerance absorbs rounding:
+    """Fraction of resamples in which each entry is above every other one, shape (n, n). A tolerance absorbs rounding:
     sums of the same numbers in a different order differ in their last bits.
     """
     import numpy as np

@@ -1,4 +1,4 @@
-"""Computes the score of a run from its tables, 0 to 1: the weighted geometric mean of the terms that count in its
+"""Computes a run's score from its tables, 0 to 1: the weighted geometric mean of the terms that count in its
 family.
 
 With a geometric mean, an entry cannot make up for a term that it sacrifices completely: an entry that delivers nothing
@@ -26,21 +26,21 @@ KEPT: tuple[tuple[str, tuple[str, ...] | None], ...] = (
     ("goodput", ("t_s", "flow", "goodput_bps")),
     ("transactions", ("arrival_s", "bytes", "total_s", "done")),
 )
-"""Tables kept of each run, with their columns."""
+"""Tables stored for each run, with their columns."""
 
 PATIENCE = 10.0
-"""Multiple of a response's minimum duration: an unfinished response that arrived longer ago than this before the end
-of the run counts as never finished.
+"""Multiple of a response's minimum duration: an unfinished response requested longer than this before the end of the
+run counts as never finished.
 """
 
 
 def frames(run: Run) -> dict[str, pl.DataFrame]:
-    """Tables of a run from which scores are computed."""
+    """A run's tables from which scores are computed."""
     return {table: getattr(run, table) for table, _ in KEPT if table in run.tables}
 
 
 def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = frozenset()) -> float:
-    """Return the score of a scenario from its terms. `off` lists the disabled traps; with "geometric" among them the
+    """Return a scenario's score from its terms. `off` lists the disabled traps; with "geometric" among them, the
     mean is arithmetic.
 
     Examples

@@ -1,8 +1,6 @@
-"""Answers requests for scores one at a time, for programs that write controllers: each entry goes through the tiers,
-and stops once it is certainly beaten.
-
-A request is a JSON object; `Server.answer` has its keys. Runs are stored in a folder for the lifetime of the server,
-so that CUBIC, Reno and the controller to be beaten run only once.
+"""Serves score requests one at a time, for programs that write controllers: each entry goes through the tiers, and
+stops once it is certainly beaten. A request is a JSON object; see `Server.answer` for its keys. Runs are stored in a
+folder for the server's lifetime, so that CUBIC, Reno and the controller to be beaten run only once.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ OF_TEXT = frozenset({"language", "text", "class", "options"})
 LANGUAGES = {"c": "mine.c", "python": "mine.py", "rust": "mine.rs"}
 
 HOPELESS = 0.8
-"""Fraction of the score to beat below which an entry stops after the quick tier (too few draws for an interval)."""
+"""Fraction of the score to be beaten below which an entry stops after the quick tier (which has too few draws for an interval)."""
 
 UNLIKELY = 0.05
 """Probability of being ahead below which an entry stops after the medium tier."""
@@ -54,7 +52,7 @@ class Server:
         self._others: dict[str, dict[str, Others]] = {}
 
     def answer(self, line: str) -> dict[str, Any]:
-        """Return the answer to a line; errors are answers too.
+        """Return the reply to a line; errors are replies too.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """A task: families of scenarios with ranges to draw from, and the terms that count in each with their weights.
 
 A value `{ from = A, to = B }` is drawn log-uniformly, `{ one_of = [...] }` is one of the listed values, and
-`"@a.dotted.key"` refers to the value drawn for that key. The controller `@` is the entry. Everything else is a scenario
-in the form that `ackclock run` reads.
+`"@a.dotted.key"` refers to the value drawn for that key. The controller `@` is the entry. Everything else is a
+scenario in the form read by `ackclock run`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ TERMS: Mapping[str, str] = {
     "speed": "least possible time of a response by its time, the mean of all; one that was not finished counts 0",
     "worst": "1 less the regret in the worst environment that a search found",
 }
-"""Possible terms; each is between 0 and 1, larger being better."""
+"""Possible terms, each between 0 and 1; larger is better."""
 
 TIERS = ("quick", "medium", "full")
 PUBLIC = "public"
-"""Salt of the scenarios for development."""
+"""Salt for the development scenarios."""
 
 FLOOR = 0.01
 """Lower bound of a term in a score, so that a single term cannot reduce the score to 0."""
@@ -53,7 +53,7 @@ ATTACK = {"budget", "objective", "evaluations"}
 
 _AMOUNT = re.compile(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*(.*?)\s*")
 _DIGITS = 3
-"""Number of significant digits of drawn values, which keeps files short and exact."""
+"""Number of significant digits in drawn values, which keeps files short and exact."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """A drawn scenario, or the seed of a search.
+    """A drawn scenario, or a search's seed.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Draw:
         return f"{self.family.id}-{self.number}"
 
     def scenario(self, controller: str, options: Mapping[str, Any]) -> Scenario:
-        """Return the scenario with this controller in place of the entry."""
+        """Return the scenario with this controller in the entry's place."""
         from ackclock.scenario import Scenario
 
         return Scenario.from_dict(filled(self.keys, controller, options))
@@ -173,20 +173,20 @@ class Draw:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of the entry's flow groups, and of the others."""
+        """Numbers of the entry's flow groups and of the others."""
         flows = self.keys["flows"]
         mine = tuple(i for i, group in enumerate(flows) if group["congestion_control"] == PLACE)
         return mine, tuple(i for i in range(len(flows)) if i not in mine)
 
 
 def built_in() -> list[str]:
-    """Return the names of the shipped tasks."""
+    """Return the shipped tasks' names."""
     found = (str(entry.name) for entry in files("ackclock.arena").joinpath("tasks").iterdir())
     return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
 
 
 def load(name: str) -> Task:
-    """Load a task by its name, or from a file.
+    """Load a task by name, or from a file.
 
     Raises
     ------
@@ -248,8 +248,8 @@ def read(text: str, name: str) -> Task:
 
 
 def drawn(task: Task, salt: str, count: int) -> list[Draw]:
-    """Return scenarios of each family: `count`, or a multiple of it if the family says so. A different salt gives
-    different scenarios. A longer list begins with the shorter one.
+    """Return scenarios of each family: `count`, or a multiple of it if the family specifies one. A different salt
+    gives different scenarios. A longer list begins with the shorter one.
     """
     found = []
     for family in task.families:
@@ -300,7 +300,7 @@ def _amount(value: Any) -> tuple[float, str]:
 
 
 def _resolved(keys: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys with references replaced by the values of their dotted names."""
+    """Return the keys with references replaced by the values they refer to."""
 
     def at(value: Any) -> Any:
         if isinstance(value, str) and value.startswith(PLACE) and len(value) > 1:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 STEERED = ("bulk", "transfer", "throttled")
-"""Workloads of a flow that an agent can control."""
+"""Workloads of flows that an agent can control."""
 
 
 def steered(task: Task) -> list[str]:
@@ -41,7 +41,7 @@ def steered(task: Task) -> list[str]:
 
 
 def paths(task: Task | str, families: Sequence[str] = ()) -> Callable[[np.random.Generator], Scenario]:
-    """Scenarios of a task for `ackclock.gym.VectorEnv`, one drawn for each episode.
+    """Scenarios from a task for `ackclock.gym.VectorEnv`, one drawn per episode.
 
     Parameters
     ----------
@@ -63,11 +63,10 @@ def paths(task: Task | str, families: Sequence[str] = ()) -> Callable[[np.random
 
 
 class TaskEnv(gymnasium.Env["Observation", "Observation"]):
-    """The scenarios of a task, one per episode: `ackclock.gym.Env` in which the agent controls the entry's flow.
-
-    The last `info` of an episode has `score`, from 0 to 1, and `terms`, as the arena computes them for a run; `info`
-    of `reset` has `draw`, the family and scenario in words. Draws depend on the seed of `reset`, and never occur in a
-    table.
+    """A task's scenarios, one per episode: an `ackclock.gym.Env` in which the agent controls the entry's flow. The
+    last `info` of an episode contains `score`, from 0 to 1, and `terms`, as computed by the arena for a run; the
+    `info` from `reset` contains `draw`, the family and scenario in words. Draws depend on the seed of `reset`, and
+    never occur in a table.
 
     Parameters
     ----------
@@ -128,7 +127,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         return Env(draw.scenario(REFERENCE, {}), group=draw.groups[0][0], **self._more)
 
     def _reference(self) -> Any:
-        """Return the tables of CUBIC's run, to which the results of other flows are compared."""
+        """Return the tables of CUBIC's run, with which the results of other flows are compared."""
         from ackclock._results.run import run
 
         if "others" not in self._draw.family.counts:

@@ -1,13 +1,13 @@
-"""Searches for a controller's worst case: environments within a budget in which it gets much less than others do.
+"""Searches for a controller's worst case: environments within a budget in which it gets much less than other controllers do.
 
 | module | mechanism |
 |---|---|
 | `budget` | limits of the adversary; a candidate (integers) becomes a scenario |
-| `objective` | runs of a candidate, and the regret that is its score |
+| `objective` | a candidate's runs, and the regret that is its score |
 | `runs` | runs candidates in parallel, and stores their scores |
 | `journal` | the scores on disk, for one search at a time |
 | `search` | choice of candidates |
-| `shrink` | the simplest candidate that is as bad, and how many of its neighbours are too |
+| `shrink` | the simplest candidate that is as bad, and the fraction of its neighbours that are, too |
 | `explain` | point at which target and reference diverge |
 | `attack` | all steps in order |
 | `files` | `worst.toml`, `attack.json`, `junit.xml` and the page |

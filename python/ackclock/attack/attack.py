@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 REFERENCES = ("cubic", "reno", "bbr3")
-"""Default reference controllers, which show what is achievable; the target is left out of its own references."""
+"""Default reference controllers, which show what is achievable; the target is excluded from its own references."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class Attack:
         return OBJECTIVES[self.objective]
 
     def identity(self) -> dict[str, Any]:
-        """Values that a journal must match for the search to be continued."""
+        """Values that a journal must match for the search to be resumed."""
         from ackclock.own import described, named
         from ackclock.sweep.task import engine_identity
 

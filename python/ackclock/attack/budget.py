@@ -1,6 +1,6 @@
 """Budgets: the limits of the adversary. A candidate is a tuple of integers, translated to scenario keys.
 
-A candidate begins with the numbers of the head, such as rate and queue, followed by up to `count` groups: an
+A candidate begins with the numbers of the head, such as rate and queue, followed by up to `count` groups, such as an
 interval, a jitter value, a loss. Numbers are multiples of a quantum (1 ms, 10 kbit/s), so that files contain exactly
 the values that were run.
 """
@@ -58,7 +58,7 @@ class Gene:
         return self.clip(round(value))
 
     def clip(self, value: int) -> int:
-        """Return the nearest value that is allowed."""
+        """Return the nearest allowed value."""
         return min(max(value, self.low), self.high)
 
     def written(self, value: int) -> str:
@@ -111,7 +111,7 @@ KINDS: Mapping[str, Kind] = {
 }  # fmt: skip
 
 FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
-    # name: dimension, unit, quantum in that unit, quantum in base units, whether drawn by logarithm
+    # name: dimension, unit, quantum in that unit, quantum in base units, whether drawn log-uniformly
     "rate": (RATE, "Mbit/s", 0.01, 10_000, True),
     "slow": (RATE, "Mbit/s", 0.01, 10_000, True),
     "burst": (RATE, "Mbit/s", 0.01, 10_000, True),
@@ -133,18 +133,18 @@ BOXES = ("jitter", "box")
 """Kinds of budget that delay packets."""
 
 SLOW_FOR = "1 s"
-"""Time for which a box's link is slow at the start. CCAC begins with any sender state, which the path must produce
-here.
+"""Time for which a box's link is slow at the start. CCAC begins with an arbitrary sender state, which the path has
+to produce here.
 """
 
 SHARES = ("loss", "ahead")
 """Numbers that are fractions, given as percentages."""
 
 FROM_NOTHING = ("hold", "ahead")
-"""Numbers whose minimum is zero even if only the maximum is given."""
+"""Numbers with a minimum of zero even if only the maximum is given."""
 
 WINDOW = "200000 bytes"
-"""Window of a receiver that acknowledges data before it arrives: with losses hidden, nothing else limits the sender."""
+"""Receive window of a receiver that acknowledges data before it arrives: with losses hidden, nothing else limits the sender."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +224,7 @@ class Budget:
         return self._constant(head, queue)
 
     def target(self, candidate: Candidate) -> dict[str, Any]:
-        """Return the keys of the target's flow apart from its controller: application and receiver."""
+        """Return the keys of the target's flow other than its controller: application and receiver."""
         if self.kind not in ("application", "receiver"):
             return {}
         head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
@@ -266,7 +266,7 @@ class Budget:
     def _jitter(
         self, groups: Sequence[tuple[int, ...]], head: Mapping[str, str], queue: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Return a box behind the bottleneck: an infinite-rate link whose delay follows the cycle."""
+        """Return a box behind the bottleneck: an infinite-rate link with a delay that follows the cycle."""
         hold, _ = self.group
         at = 0
         steps = []
@@ -295,14 +295,14 @@ class Budget:
 
 
 def built_in() -> dict[str, str]:
-    """Return the name and text of each shipped budget."""
+    """Return each shipped budget's name and text."""
     place = files("ackclock.attack").joinpath("budgets")
     found = (entry for entry in place.iterdir() if entry.name.endswith(".toml"))
     return {entry.name.removesuffix(".toml"): entry.read_text("utf-8") for entry in sorted(found, key=lambda e: e.name)}
 
 
 def load(name: str) -> Budget:
-    """Load a shipped budget by its name, or one from a file.
+    """Load a shipped budget by name, or one from a file.
 
     Raises
     ------
@@ -376,12 +376,12 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
 
 
 MOST_GROUPS = 64
-"""Maximum number of intervals, values or losses of a candidate."""
+"""Maximum number of intervals, values or losses in a candidate."""
 
 
 def _gene(key: str, given: Any, refuse: Any) -> Gene:
     dimension, unit, quantum, base, log = FORMS[key]
-    # a range may start at zero; a single value cannot be changed by the adversary
+    # a range may start at zero; a single value is fixed for the adversary
     ends = (
         given
         if isinstance(given, Sequence) and not isinstance(given, str)

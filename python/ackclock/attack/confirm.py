@@ -1,7 +1,7 @@
 """Repeats the worst case on the real kernel, with the same scenarios over the same links, and scores it.
 
-The links are the simulator's if possible: an attack may depend on the timing of single packets, which a different
-network would shift.
+The links are the simulator's if possible: an attack may depend on the timing of individual packets, which a
+different network would shift.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Confirmed:
 
 
 def ask(found: Found) -> Confirmed:
-    """Run the worst case on the linux backend, with the target and with each reference that the kernel has."""
+    """Run the worst case on the linux backend, with the target and with each reference available in the kernel."""
     wanted = {"flows": ("group", "bytes_acked", "rtos"), **found.attack.wanted.tables}
     tables: list[Any] = []
     arms = []
@@ -58,7 +58,7 @@ def ask(found: Found) -> Confirmed:
                 made = _run(found.runs.scenario(found.worst, at), found.attack.seed)
             except ScenarioError as error:
                 if at and error.key.endswith("congestion_control"):
-                    continue  # a reference that the kernel lacks
+                    continue  # a reference missing from the kernel
                 raise
             tables.append({name: {c: getattr(made, name)[c].to_list() for c in cs} for name, cs in wanted.items()})
             arms.append((at, arm.name))
@@ -70,7 +70,7 @@ def ask(found: Found) -> Confirmed:
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
     if found.attack.wanted.apart is not None:
-        score = simulated.score  # runs are compared in pairs; every reference was run, or its result is known
+        score = simulated.score  # runs are compared in pairs; every reference has been run, or its result is known
     else:
         score = found.attack.wanted.score(
             simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]

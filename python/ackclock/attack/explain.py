@@ -1,4 +1,4 @@
-"""Divergence of target and reference: the time from which the reference stays ahead, and both states then."""
+"""Divergence of target and reference: the time from which the reference stays ahead, and both states at that time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APART, LEAST_PACKETS = 0.1, 10
 """Minimum lead of one run in delivered data, as a fraction and in packets."""
 
 STATE = ("cwnd", "ssthresh", "pipe", "ca_state", "srtt_s", "min_rtt_s", "rto_s", "backoff", "newly_lost")
-"""Trace columns that are printed."""
+"""Trace columns to be printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def _state(one: Run, at_s: float) -> dict[str, Any]:
 
 
 def figures(found: Found, parted: Parting) -> list[Figure]:
-    """Draw a time-sequence graph of target and reference, and the best score over the course of the search."""
+    """Draw a time-sequence graph of target and reference, and the best score in the course of the search."""
     from ackclock.plot import Figure
 
     names = (found.attack.arms[0].name, found.attack.arms[found.reference].name)

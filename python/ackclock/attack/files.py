@@ -1,4 +1,4 @@
-"""Files of an attack: `worst.toml`, a runnable scenario, `attack.json`, `junit.xml` and the page."""
+"""An attack's files: `worst.toml`, a runnable scenario, `attack.json`, `junit.xml` and the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = "ackclock.attack/1"
 
 WRITTEN = ("worst.toml", "attack.json", "junit.xml", "report.html", "figures", "own")
 MARKS = ("attack.json",)
-"""Files that identify the folder of an attack."""
+"""Files that identify an attack's folder."""
 
 
 def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed | None, at_most: float | None) -> Path:
@@ -47,7 +47,7 @@ def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed |
 
 
 def _worst(found: Found, folder: Path) -> str:
-    """Write the scenario of the worst case, with a controller's file beside it."""
+    """Write the worst-case scenario, with a controller's file beside it."""
     from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 

@@ -1,4 +1,4 @@
-"""Journal of a search: a line that describes the search, then one line for each candidate.
+"""Search journal: a line that describes the search, then one line per candidate.
 
 Each line ends with the CRC-32 of its content. A journal is valid up to its first damaged line; candidates after it
 are run again.
@@ -20,10 +20,10 @@ from ackclock import _files
 from ackclock.errors import InputError, UnavailableError
 
 JOURNAL = "journal.jsonl"
-"""Name of the file in an attack's folder."""
+"""Name of the journal in an attack's folder."""
 
 LARGEST_JOURNAL = 2**30
-"""Maximum size of a journal, bytes: some millions of candidates."""
+"""Maximum size of a journal, bytes: a few million candidates."""
 
 
 class Journal:
@@ -109,6 +109,6 @@ def _summed(line: str) -> str:
 
 
 def _whole(line: str) -> str | None:
-    """Return the content of a line without its checksum; None if the line is damaged or incomplete."""
+    """Return a line's content without its checksum; None if the line is damaged or incomplete."""
     content = line[:-9]
     return content if _summed(content) == line else None

@@ -1,8 +1,8 @@
-"""Objectives: the runs of a candidate, and its score. A score is a regret, 0 to 1: the target's deficit relative to a
+"""Objectives: a candidate's runs, and its score. A score is a regret, 0 to 1: the target's deficit relative to a
 reference.
 
 Every candidate is run once with the target and once with each reference, in the same environment under the same seed.
-If no sender can achieve anything, the target has no deficit and the score is 0.
+If no sender achieves anything, the target has no deficit and the score is 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STUCK_RTTS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
-    """Properties of a run's path that objectives use.
+    """Properties of a run's path used by objectives.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Objective:
 
 
 def delivered(t: Tables, groups: int = 1) -> float:
-    """Return the bytes acknowledged to the first `groups` flow groups together."""
+    """Return the total bytes acknowledged to the first `groups` flow groups."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g < groups))
 
 
@@ -96,13 +96,13 @@ def _share_lacking(target: float, values: Sequence[float], weights: Sequence[flo
 
 
 def _excess(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the target's relative excess over the reference that delivers most, for values where smaller is better."""
+    """Return the target's relative excess over the reference that delivers the most, for values where smaller is better."""
     other = _of_the_best(values, weights)
     return (target - other) / target if target > 0 and max(weights) >= LEAST_BYTES else 0.0
 
 
 def _more(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the excess over the reference that delivers most, for fractions where smaller is better."""
+    """Return the excess over the reference that delivers the most, for fractions where smaller is better."""
     return target - _of_the_best(values, weights) if max(weights) >= LEAST_BYTES else 0.0
 
 
@@ -134,7 +134,7 @@ def _least_share(t: Tables, _: Path) -> float:
 
 
 def _victim(t: Tables, _: Path) -> float:
-    """Return the bytes of the competing flow."""
+    """Return the competing flow's bytes."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g == 1))
 
 
@@ -154,8 +154,8 @@ def _longest_silence(t: Tables, _: Path) -> float:
 
 
 def _stuck(t: Tables, path: Path) -> float:
-    """Return the final part of the run with a minimal window and no loss, as a fraction; 0 below `STUCK_RTTS` round
-    trips.
+    """Return the length of the run's final part with a minimal window and no loss, as a fraction; 0 below
+    `STUCK_RTTS` round trips.
     """
     rows = t["samples"]
     mine = [
@@ -175,7 +175,7 @@ def _stuck(t: Tables, path: Path) -> float:
 
 
 def _early(t: Tables, path: Path) -> float:
-    """Return the fraction of path and queue that the window left empty at a loss; the maximum over all losses."""
+    """Return the fraction of path and queue left empty by the window at a loss; the maximum over all losses."""
     rows = t["samples"]
     found, last, before = 0.0, 0, 0.0
     columns = (rows["flow"], rows["cwnd"], rows["retransmissions"], rows["ca_state"])

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 LIMIT_S = 120.0
-"""Maximum CPU time of a candidate's run, s: a run that takes longer ends the search."""
+"""Maximum CPU time for a candidate's run, s; a run that takes longer ends the search."""
 
 MEMORY = 2**29
 """Maximum memory of a run, bytes."""
 
 PART = 8
-"""Maximum number of candidates of a task."""
+"""Maximum number of candidates per task."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """A controller that is run in the flow's place.
+    """A controller to be run in the flow's place.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Scored:
 
 
 Others = dict[tuple[Candidate, str], tuple[Tables, str]]
-"""Tables and digest of each reference run, by environment and controller."""
+"""Each reference run's tables and digest, by environment and controller."""
 
 
 @dataclass(kw_only=True)
@@ -123,11 +123,11 @@ class Runs:
                 )
 
     def scenario(self, candidate: Candidate, arm: int = 0) -> Scenario:
-        """Return the scenario of a candidate."""
+        """Return a candidate's scenario."""
         return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow, self.victim))
 
     def score(self, candidates: Sequence[Candidate]) -> list[Scored]:
-        """Return the scores in the requested order; earlier runs are not repeated.
+        """Return the scores in the order requested; earlier runs are not repeated.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Runs:
             self.executor.submit(self._number, self._task(part))
         failed: Exception | None = None
         unfinished = False
-        while waiting:  # includes parts that are no longer needed, which would otherwise reach the next caller
+        while waiting:  # includes parts no longer needed, which would otherwise reach the next caller
             for number, done in self.executor.wait(0.5):
                 part = waiting.pop(number)
                 if isinstance(done, Exception):
@@ -159,7 +159,7 @@ class Runs:
                 else:
                     try:
                         self.known.update(zip(part, self._read(part, done), strict=True))
-                    except InputError as error:  # raised once the other parts are back
+                    except InputError as error:  # raised once the other parts have returned
                         failed = failed or error
         if failed is not None:
             raise failed
@@ -171,7 +171,7 @@ class Runs:
         return [self.known[c] for c in candidates]
 
     def _compiled(self, arm: Arm) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        """Return the keys of a controller in the compiled scenario, and the classes that it names."""
+        """Return a controller's keys in the compiled scenario, and the classes that it names."""
         network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
         made = Scenario.from_dict({"duration": "1 s", "network": network, "flows": [dict(arm.flow)]})
         group = made.to_engine()["flows"][0]
@@ -180,7 +180,7 @@ class Runs:
         }, made.own()
 
     def _asked(self, candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-        """Return the candidate index and arm index of each run of a task."""
+        """Return the candidate index and arm index of each run in a task."""
         others = self.others or {}
         return [
             (i, arm)
@@ -255,7 +255,7 @@ class Runs:
         return found  # type: ignore[return-value]
 
     def scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
-        """Compute a candidate's score from the tables of its arms."""
+        """Compute a candidate's score from its arms' tables."""
         return self._scored(candidate, tables, digests)
 
     def _scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
@@ -290,7 +290,7 @@ class Runs:
 
 
 def allowed(runs: Runs) -> None:
-    """Refuse a budget whose extreme values give an invalid scenario, before anything runs.
+    """Before anything runs, refuse a budget with extreme values that make the scenario invalid.
 
     Raises
     ------

@@ -75,7 +75,7 @@ def _mutated(gene: Any, value: int, rng: random.Random) -> int:
 
 
 def evolution(ask: Ask, budget: Budget, seed: int) -> None:
-    """Run scipy's differential evolution (Storn and Price 1997) on the position of each number in its range."""
+    """Run scipy's differential evolution (Storn and Price 1997) on each number's position within its range."""
     import numpy as np
     from scipy.optimize import Bounds, differential_evolution
 
@@ -88,7 +88,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
         seen.update(candidates)
         return -np.array(ask(candidates))
 
-    while True:  # if the population has become uniform it restarts, until there are enough candidates
+    while True:  # if the population has become uniform, it restarts until there are enough candidates
         before = len(seen)
         differential_evolution(
             regret,
@@ -106,7 +106,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
 
 
 def _fresh(draw: Callable[[], Candidate], seen: set[Candidate]) -> list[Candidate]:
-    """Return a generation of candidates that have not been requested yet, or fewer if there are no more."""
+    """Return a generation of candidates not requested yet, or fewer if there are no more."""
     found: list[Candidate] = []
     for _ in range(POPULATION):
         for _ in range(TRIES):

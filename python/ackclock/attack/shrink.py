@@ -12,7 +12,7 @@ KEPT = 0.9
 """Fraction of the best score that a simpler candidate must reach."""
 
 NEIGHBOURS, REACH, NEAR_ENOUGH = 64, 0.05, 0.8
-"""Number of neighbours examined, maximum change of each number, fraction of the score that counts as equally bad."""
+"""Number of neighbours examined, maximum change per number, and fraction of the score that counts as equally bad."""
 
 PASSES = 6
 """Maximum number of rounds of simplification."""
@@ -33,7 +33,7 @@ def minimised(runs: Runs, candidate: Candidate) -> Candidate:
 
 
 def _descend(runs: Runs, candidate: Candidate, least: float, simpler: object) -> Candidate:
-    """Move to the simplest candidate that is still bad enough, and repeat until there is none."""
+    """Move to the simplest candidate that is still bad enough, and repeat until there is no simpler one."""
     while True:
         choices = list(simpler(runs.budget, candidate))  # type: ignore[operator]
         scores = runs.score(choices) if choices else []

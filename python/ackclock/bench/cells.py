@@ -81,9 +81,10 @@ class Counted:
 
 
 PLAIN_MOST = 1_980
-"""Bound for the simplest cell (CUBIC, one flow, 100 Mbit/s); the bounds of other cells are multiples of it."""
+"""Bound for the simplest cell (CUBIC, one flow, 100 Mbit/s); other cells' bounds are multiples of it."""
 
-# Timers of a nanosecond fire before arrivals, host by host: 0.3 to 1.4 % of the instructions in cells with several flows or pacing.
+# Timers due in a nanosecond fire before its arrivals, host by host: 0.3 to 1.4 % of the instructions in cells with
+# several flows or pacing.
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=2_180),
@@ -138,7 +139,7 @@ COUNTED = (
         most=6_080,
     ),
 )
-"""Counted workloads with their bounds, which hold for an engine built as for wheels (`make setup PROFILE=release`);
+"""Counted workloads with their bounds, valid for an engine built as for wheels (`make setup PROFILE=release`);
 `tests/python/bench/test_bench.py` checks them.
 """
 
@@ -147,7 +148,7 @@ NOT_TCP = ("pcc", "quinn:")
 
 
 def scenario(cell: BenchCell) -> dict[str, Any]:
-    """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, drop-tail queue of one BDP."""
+    """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, one-BDP drop-tail queue."""
     edge = {"rate": f"{10 * cell.rate_mbps} Mbit/s", "delay": "1 ms"}
     host = {} if cell.congestion_control.startswith(NOT_TCP) else {"profile": "linux-6"}
     return {

@@ -1,7 +1,6 @@
-"""The benchmark in instructions: how many the engine executes per delivered data packet, by part of the engine.
-
-Cachegrind counts them, so the figure is the same on an idle and on a busy machine. Each cell runs twice, up to the
-start of the counting and up to the end; the difference, divided by the packets delivered in between, is free of
+"""The benchmark in instructions: number executed by the engine per delivered data packet, by part of the engine.
+Cachegrind counts them, so the figure is the same on an idle and on a busy machine. Each cell is run twice, up to
+the start and up to the end of counting; the difference, divided by the packets delivered in between, is free of
 start-up costs. Debug information gives every instruction the source line it comes from, inlined or not; a line of
 ours counts for the part of the engine to which its file belongs, a line of Rust's library for the part to which the
 surrounding function belongs.
@@ -43,14 +42,14 @@ COMPONENTS = (
 """Part of the engine, and pattern for the file or, in Rust's library, the function; the first match counts."""
 
 CROWD = 10_000
-"""Number of flows from which the quick benchmark skips a cell."""
+"""Number of flows from which on the quick benchmark skips a cell."""
 
 RUST_LIBRARY = re.compile(r"/rustc/|/library/(core|alloc|std)/|^\?\?\?$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instructions:
-    """Instruction count of a cell.
+    """A cell's instruction count.
 
     Parameters
     ----------
@@ -62,18 +61,18 @@ class Instructions:
     rate_bps: int
     flows: int
     per_packet: float
-    """Instructions per delivered data packet, including its ACK and all bookkeeping."""
+    """Instructions per delivered data packet, including those for its ACK and all bookkeeping."""
     most: int
     """Upper bound of `per_packet`."""
     packets: int
     """Packets delivered during the count."""
     components: dict[str, float]
-    """Contribution of each part of the engine to `per_packet`, instructions."""
+    """Each engine part's contribution to `per_packet`, instructions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InstructionReport:
-    """Report of all cells."""
+    """Report on all cells."""
 
     cells: Sequence[Instructions] = field(repr=False)
 
@@ -103,7 +102,7 @@ class InstructionReport:
 
 
 def missing() -> str | None:
-    """Return, in one line, why instructions cannot be counted here; None if they can."""
+    """Return, in one line, why instructions cannot be counted on this machine; None if they can."""
     from ackclock import _engine
 
     if shutil.which("valgrind") is None:
@@ -176,7 +175,7 @@ def count(
 
 
 def _cachegrind(text: str) -> tuple[Counter[str], int]:
-    """Return the instructions of a run by component, including those of the interpreter that starts it, and the packets
+    """Return a run's instructions by component, including those of the interpreter that starts it, and the packets
     delivered.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -194,7 +193,7 @@ def _cachegrind(text: str) -> tuple[Counter[str], int]:
 
 
 def _by_component(counts: Path) -> Counter[str]:
-    """Sum the lines of a Cachegrind file: "fl=file", "fn=function", then "line count" for each line of it."""
+    """Sum the lines of a Cachegrind file: "fl=file", "fn=function", then "line count" for each of its lines."""
     totals: Counter[str] = Counter()
     known: dict[tuple[str, str], str] = {}
     file = component = ""

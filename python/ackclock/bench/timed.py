@@ -1,4 +1,4 @@
-"""The benchmark in time: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
+"""The benchmark in time: ns of user CPU time per delivered data packet on the reference dumbbell, with tracing off.
 
 Each cell runs in a separate process that has loaded only the engine, so that its peak memory can be measured. The
 yardstick (a minimal event loop with four events per packet, which no simulator of this kind can beat by much) runs in
@@ -25,7 +25,7 @@ __all__ = ["ControllerCost", "Measured", "Report", "measure", "measure_controlle
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """Cost of a cell.
+    """A cell's cost.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ControllerCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """Report of all cells and controllers."""
+    """Report on all cells and controllers."""
 
     cells: Sequence[Measured] = field(repr=False)
     controllers: Sequence[ControllerCost] = field(default=(), repr=False)
@@ -135,7 +135,7 @@ class Report:
         return table
 
     def controllers_table(self) -> Table:
-        """Return the table of controllers for the terminal."""
+        """Return the controller table for the terminal."""
         from rich.table import Table
 
         table = Table(title="the same by controller", title_justify="left", caption_justify="left")
@@ -251,7 +251,7 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
 
 
 OWN = {"custom:reno": 3.0, "custom:reno, run_batch": 3.6, "custom:reno-by-round": 1.5}
-"""Controllers in Python, the way they run, and a bound on the cost per packet relative to Reno; a batch may cost a
+"""Python controllers, the way they run, and a bound on the cost per packet relative to Reno; a batch may cost a
 fifth more than a run.
 """
 

@@ -35,7 +35,7 @@ LARGEST = 2**27
 """Maximum size of a saved table, bytes."""
 
 LONGEST = 2**22
-"""Maximum number of characters in a request: the text of a controller has at most 1 MiB."""
+"""Maximum number of characters in a request: a controller's text has at most 1 MiB."""
 
 
 def tasks(as_json: Json = False) -> None:
@@ -174,7 +174,7 @@ def scenarios(
         int, typer.Option(parser=whole_number(1, 1000), metavar="N", help="Number of draws of each family.")
     ] = 6,
 ) -> None:
-    """Write the public draws of a task as scenarios. CUBIC stands in the entry's place."""
+    """Write the public draws of a task as scenarios. CUBIC takes the entry's place."""
     from ackclock.arena import drawn, load
     from ackclock.arena.task import PUBLIC
 
@@ -250,7 +250,7 @@ def _confirmed(table: Table) -> Table:
 
 
 def entries_of(names: list[str]) -> list[Entry]:
-    """Return the entries given by the options."""
+    """Return the entries specified by the options."""
     from ackclock.arena import Entry
     from ackclock.own import described, named
 
@@ -258,7 +258,7 @@ def entries_of(names: list[str]) -> list[Entry]:
     for name in names:
         if named(name):
             _files.give_leave()
-            described(resolved(name), {})  # only read here; the class runs in a separate process
+            described(resolved(name), {})  # only read here; the class is run in a separate process
             for prefix, allowed in PREFIXES.items():
                 if name.startswith(prefix):
                     raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")
@@ -291,7 +291,7 @@ def tell(table: Table) -> None:
 
 
 def _kept_salt(folder: Path) -> str:
-    """Return the salt of a finished or interrupted table in the folder; empty if there is none."""
+    """Return the salt of the finished or interrupted table in the folder; empty if there is none."""
     try:
         return str(_read(folder / "arena.json")["salt"])
     except (InputError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""`ackclock check`: all errors of a scenario, each with its position."""
+"""`ackclock check`: all errors in a scenario, each with its position."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check(
 
 
 def wrong(file: str) -> list[ScenarioError]:
-    """Return the errors of a file, in the order of its lines."""
+    """Return a file's errors, in line order."""
     from ackclock.scenario import load
 
     try:

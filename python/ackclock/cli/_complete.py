@@ -1,4 +1,4 @@
-"""Values for the shell's completion: scenarios, controllers, studies, metrics, tables, axes of a sweep, dotted keys and their values.
+"""Values for shell completion: scenarios, controllers, studies, metrics, tables, sweep axes, dotted keys and their values.
 
 An option's metavar, as shown in its help, determines its completions: `quick|paper` are values, `KEY=VALUE` is a key of
 the scenario.
@@ -17,10 +17,10 @@ from typing import Any
 __all__ = ["complete", "join_words"]
 
 SHELL = "_ACKCLOCK_COMPLETE"
-"""Environment variable through which the shell's script requests completions."""
+"""Environment variable through which the shell script requests completions."""
 
 DEEPEST = 12
-"""Maximum number of parts of a dotted key."""
+"""Maximum number of parts in a dotted key."""
 
 
 def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
@@ -37,7 +37,7 @@ def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
     """
     try:
         values = [value for value in _values(context, parameter) if value.startswith(begun)]
-    except Exception:  # an unreadable file, for example: Tab must not print a message
+    except Exception:  # for example, an unreadable file: Tab must not print a message
         values = []
     if "=" in begun and _in_bash():  # bash completes only the part after the equals sign
         values = [value.partition("=")[2] for value in values]
@@ -69,7 +69,7 @@ def _in_bash() -> bool:
 
 
 def _file(context: Any) -> str:
-    """Return the first argument of the command; in an incomplete command it is among the remaining words."""
+    """Return the command's first argument; in an incomplete command it is among the remaining words."""
     given = context.params.get("file") or next(iter(context.args), "")
     return str(given)
 
@@ -131,7 +131,7 @@ _BY_NAME: dict[str, Callable[[], list[str]]] = {
 
 
 def _axes(file: str) -> dict[str, list[str]]:
-    """Return the axes of a sweep file, by name, with their values as written."""
+    """Return a sweep file's axes by name, with their values as written."""
     sweep = tomllib.loads(Path(file).read_text(encoding="utf-8"))
     names = sweep.get("names", {})
     return {
@@ -143,7 +143,7 @@ def _axes(file: str) -> dict[str, list[str]]:
 
 
 def _changes(file: str) -> Iterator[str]:
-    """Yield every `KEY=` of a scenario, or `KEY=VALUE` if its values are known."""
+    """Yield every `KEY=` in a scenario, or `KEY=VALUE` if its values are known."""
     from ackclock.scenario import Scenario, load
 
     held = load(file, own_code=True).to_dict() if file else {}
@@ -155,7 +155,7 @@ def _changes(file: str) -> Iterator[str]:
 def _leaves(
     schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any, path: str
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield the keys below a table of the schema, with the values that it lists; `held` is the scenario's content at this place."""
+    """Yield the keys below a table in the schema, with the values listed there; `held` is the scenario's content at this position."""
     if path.count(".") >= DEEPEST:
         return
     values: list[str] = []
@@ -183,13 +183,13 @@ def _leaves(
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Return the names of the kinds of a table; empty if it has none."""
+    """Return a table's kind names; empty if it has none."""
     forms = [schema, *schema.get("anyOf", ())]
     return [name for form in forms for name in form.get("discriminator", {}).get("mapping", {})]
 
 
 def _forms(schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas that a value may match. For a table with kinds this is the schema of the given kind, or none."""
+    """Yield the schemas that a value may match. For a table with kinds, this is the given kind's schema, or none."""
     if "$ref" in schema:
         yield from _forms(kinds[schema["$ref"].rpartition("/")[2]], kinds, held)
     elif "anyOf" in schema:

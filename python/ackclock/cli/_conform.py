@@ -132,7 +132,7 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
 
 
 def to_json(name: str, found: Sequence[tuple[Pack, Sequence[Result]]]) -> dict[str, Any]:
-    """Return the results as plain values, for JSON."""
+    """Return the results as plain values for JSON."""
     from ackclock.sweep import engine_identity
 
     return {

@@ -179,7 +179,7 @@ def _drawn(found: Diagnosis, kind: str) -> bytes:
 def _fitted(
     path: Path, found: Diagnosis, scenario: Path | None, changes: bool, controller: str
 ) -> tuple[Fit | None, Sequence[Outcome]]:
-    """Write the model if requested, and return it with the effects of changes."""
+    """Write the model if requested, and return it with the changes' effects."""
     if scenario is None and not changes:
         return None, ()
     from ackclock.diagnose import fit, fit_mirror, what_if

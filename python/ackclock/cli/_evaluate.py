@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """The options of the command."""
+    """The command's options."""
 
     options: Sequence[str]
     rival: str | None
@@ -55,6 +55,7 @@ class Options:
     as_json: bool
     backend: str = "sim"
     environment: str = "internet"
+    population: str | None = None
     within_s: float | None = None
     stacks: Sequence[Path] = ()
 
@@ -122,6 +123,13 @@ def evaluate_(
             metavar="internet|datacentre", help="datacentre: also situation 25, for a controller meant for it."
         ),
     ] = "internet",
+    population: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="Also situation x6: paths drawn from this population (uk-homes-2015, or yours).",
+        ),
+    ] = None,
     kernel: Kernels = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -150,6 +158,7 @@ def evaluate_(
         as_json=as_json,
         backend=backend,
         environment=environment,
+        population=population,
         within_s=_seconds(within) if decide else None,
         stacks=tuple(stack),
     )
@@ -163,6 +172,8 @@ def evaluate_(
         raise InputError("--kernel: found it without --backend linux; allowed: together")
     use(kernel)
     load_stacks(stack)
+    if population is not None and (false_alarms or backend == "linux"):
+        raise InputError("--population: found it beside --false-alarms or --backend linux; allowed: without them")
     if backend == "linux" and false_alarms:
         raise InputError("--backend: found linux beside --false-alarms; allowed: sim")
     if record and not false_alarms:
@@ -187,7 +198,7 @@ MINUTES = 10.0
 
 
 def _run(controller: str, asked: Options) -> int:
-    """Evaluate a controller; returns exit code 1 if a row is worse."""
+    """Evaluate a controller; return exit code 1 if a row is worse."""
     from ackclock.evaluate import Within, evaluate, page
     from ackclock.evaluate.files import to_json
 
@@ -291,6 +302,7 @@ def _only(asked: Options) -> tuple[str, ...]:
 def _plan(controller: str, asked: Options) -> Plan:
     from ackclock.evaluate import Arm, Plan
     from ackclock.evaluate.plan import REFERENCE
+    from ackclock.population import read as read_population
 
     scale = _scale(asked)
     if asked.gigabit and scale != "full":
@@ -319,13 +331,14 @@ def _plan(controller: str, asked: Options) -> Plan:
         gigabit=asked.gigabit,
         environment=_environment(asked.environment),
         backend="linux" if kernels else "sim",
+        population=None if asked.population is None else read_population(asked.population),
     )
     _ = plan.rows  # raises an error if no row can run
     return plan
 
 
 def _stem(controller: str) -> str:
-    """Return the stem of the output folder's name: the file of a class, a bug of the zoo, a controller of a stack."""
+    """Return the stem of the output folder's name: a class's file, a bug in the zoo, a stack's controller."""
     head = controller.partition(":")[0]
     if head in ("zoo", "quinn", "stack"):
         return controller.replace(":", "-")
@@ -348,7 +361,7 @@ def _with(name: str, options: Mapping[str, Any]) -> str:
 
 
 def resolved(controller: str) -> str:
-    """Return the controller's name with the absolute path of its file; a bug of the zoo becomes one of our classes."""
+    """Return the controller's name with the absolute path of its file; a bug in the zoo becomes one of our classes."""
     from ackclock._files import give_leave
     from ackclock.attack import zoo
     from ackclock.own import anchored, named
@@ -360,7 +373,7 @@ def resolved(controller: str) -> str:
 
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """Check that a controller exists and passes the conformance test; returns its name."""
+    """Check that a controller exists and passes the conformance test; return its name."""
     from ackclock._agents.controllers import check
     from ackclock._files import give_leave
     from ackclock.attack import zoo
@@ -395,11 +408,11 @@ PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
     "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
-"""Name prefixes that a scenario may use but a simulated candidate may not, with the names allowed instead."""
+"""Name prefixes allowed in a scenario but not for a simulated candidate, with the names to be used instead."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """Check that the built kernel has a controller; returns its name."""
+    """Check that the built kernel has a controller; return its name."""
     from ackclock import linux
     from ackclock.errors import one_of
     from ackclock.evaluate import kernel
@@ -426,7 +439,7 @@ def option_of(text: str) -> tuple[str, bool | float | str]:
 
 
 LARGEST_STATEMENT = 2**20
-"""Maximum size of the file with the author's statements, bytes."""
+"""Maximum size of the author's statements file, bytes."""
 
 
 def _statements(path: Path | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ackclock.cli._options import file_name
 from ackclock.errors import InputError, one_of, quote
 
 if TYPE_CHECKING:
+    from ackclock.diagnose import FittedPath
     from ackclock.formats.path_import import ImportedPath
     from ackclock.formats.tc_import import Imported
 
@@ -61,6 +62,13 @@ def import_(
             metavar="TIME", help="path: length of a step, e.g. 100ms; otherwise one step for each measurement."
         ),
     ] = None,
+    fit: Annotated[
+        bool,
+        typer.Option(
+            "--fit",
+            help="path: one model of logs of iperf3 -J and ping, run and compared; otherwise each value is replayed.",
+        ),
+    ] = False,
     form: Annotated[
         str | None,
         typer.Option(metavar="FORM", help="path: form of the files; otherwise each one's content shows it."),
@@ -74,15 +82,25 @@ def import_(
         ("--backward", backward, "tc"),
         ("--upward", upward, "path"),
         ("--every", every, "path"),
+        ("--fit", fit, "path"),
         ("--form", form, "path"),
     ):
         if value and kind != of:
             raise InputError(f"{name}: found it with import {kind}; allowed: with import {of}")
+    for name, value in (("--upward", upward), ("--every", every)):
+        if fit and value:
+            raise InputError(
+                f"{name}: found it with --fit, whose model has the way of the transfer and no steps; allowed: without"
+            )
     if kind == "tc" and len(files) > 1:
         raise InputError(f"import tc: found {len(files)} files; allowed: one")
     if out is not None:
         _terminal.writable_file(out, "--out")
-    made = _script(files[0], forward, backward) if kind == "tc" else _path(files, upward, every, form)
+    made: Imported | ImportedPath | FittedPath
+    if kind == "tc":
+        made = _script(files[0], forward, backward)
+    else:
+        made = _fitted(files, form) if fit else _path(files, upward, every, form)
     if out is None:
         _terminal.say(made.to_toml().rstrip("\n"))  # not wrapped: it is a file
         return
@@ -126,4 +144,13 @@ def _path(files: list[Path], upward: bool, every: str | None, form: str | None) 
         _terminal.warn(line)
     for line in made.missing:
         _terminal.warn(f"not recorded: {line}")
+    return made
+
+
+def _fitted(files: list[Path], form: str | None) -> FittedPath:
+    from ackclock.diagnose import fit_logs
+
+    made = _terminal.interruptible(lambda: fit_logs(files, form=form), doing=lambda: "running the model")
+    for line in made.about:
+        _terminal.warn(line)
     return made

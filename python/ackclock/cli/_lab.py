@@ -104,7 +104,7 @@ def _page(file: Path | None, seed: int, lesson: Sequence[str] = ()) -> str:
 
 
 def _text(file: Path) -> str:
-    """Return the text of a scenario, valid or not, because the page itself reports errors and their positions."""
+    """Return a scenario's text, valid or not, because the page itself reports errors and their positions."""
     from ackclock.scenario._shipped import find
 
     allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
@@ -130,7 +130,7 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             host = self.headers.get("Host", "")
             if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", host):
-                # guards against DNS rebinding: a foreign name that resolves to this address
+                # guards against DNS rebinding: another domain name that resolves to this address
                 self.send_error(421, explain=f"found host {html.escape(host[:100])}; allowed: 127.0.0.1")
             elif self.path != "/":
                 self.send_error(404)
@@ -140,7 +140,7 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", str(len(page)))
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("X-Content-Type-Options", "nosniff")
-                # forbids other pages from embedding this one in a frame
+                # prevents other pages from embedding this one in a frame
                 self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
                 self.send_header("X-Frame-Options", "DENY")
                 self.end_headers()

@@ -1,6 +1,5 @@
-"""Commands whose options are read only when the command is requested.
-
-typer evaluates the annotation of every option. Doing so for all commands takes longer than many commands take to run.
+"""Commands with options that are read only when the command is requested. typer evaluates the annotation of every
+option. Doing so for all commands takes longer than many commands take to run.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ONE_SENTENCE = 400
 
 
 class Branch(Mapping[str, Any]):
-    """The subcommands of a command, in help order. Each is created when it is first read.
+    """A command's subcommands, in help order. Each is created when first read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`ackclock lesson`: courses, with lessons from the package or from teachers, as notebooks, and marks."""
+"""`ackclock lesson`: courses, with packaged or teachers' lessons, as notebooks, and marks."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _row_unread(one: Unread) -> tuple[str, str, int, float, float, str, str]:
 
 
 def _table(marks: list[Mark]) -> Any:
-    """Return a table with one row per student and one column per lesson, whose cells show which tasks are done."""
+    """Return a table with one row per student and one column per lesson, where each cell shows which tasks are done."""
     from rich.table import Table
 
     taught = list(dict.fromkeys(mark.lesson for mark in marks))

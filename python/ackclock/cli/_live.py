@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from ackclock.scenario import Scenario
 
 DURATION = "10 min"
-"""Duration of a run whose scenario does not set one. The run ends earlier if its programs end."""
+"""Duration of a run if the scenario does not set one. The run ends earlier if its programs end."""
 
 LONGEST = 65_536
-"""Maximum number of bytes of a program's output that are shown."""
+"""Maximum number of bytes shown of a program's output."""
 
 USUAL = {"--rate": "10 Mbit/s", "--delay": "20 ms", "--queue": "1 BDP"}
 """Default path without a scenario file; `--delay` is the one-way delay."""
@@ -45,6 +46,14 @@ def live(
         list[str],
         typer.Option(
             "--client", metavar="COMMAND", help="Program on the host client; the run ends with it. Repeatable."
+        ),
+    ] = NOTHING,
+    host: Annotated[
+        list[str],
+        typer.Option(
+            "--host",
+            metavar="NAME=COMMAND",
+            help="Program on a further host: beside server if its name begins so, else beside client; the run ends with the last. Repeatable.",
         ),
     ] = NOTHING,
     rate: Annotated[
@@ -99,8 +108,15 @@ def live(
         ),
     ] = NOTHING,
     path: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Path between the two hosts, where the scenario lists several.")
-    ] = None,
+        list[str],
+        typer.Option(
+            metavar="[HOST=]NAME",
+            help="Path between the hosts, or to one, where the scenario lists several. Repeatable.",
+        ),
+    ] = NOTHING,
+    own_code: Annotated[
+        bool, typer.Option("--own-code", help="Run the programs that the file itself names in [[programs]].")
+    ] = False,
     wall_limit: Annotated[
         int | None,
         typer.Option(parser=whole_number(1, 10**6), metavar="S", help="Stop a run that takes longer (default: 120)."),
@@ -113,8 +129,6 @@ def live(
     from ackclock._results.result import MARKS, names
 
     use(kernel)
-    if not server and not client:
-        raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
     for option, value in (("--rate", rate), ("--delay", delay), ("--queue", queue)):
         if file is not None and value is not None:
             raise InputError(f"{option}: found it beside a file; allowed: one of them")
@@ -123,12 +137,17 @@ def live(
     except ScenarioError as error:
         raise error.within("--client-start") from None
     given = {"--rate": rate, "--delay": delay, "--queue": queue}
+    programs = _programs(server, client, _assigned("--host", host, "NAME=COMMAND"), start_s)
+    if file is not None:
+        programs = [*_listed(file, own_code), *programs]
+    if not programs:
+        raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
     scenario, flows = _scenario(file, given, duration, changes(change))
     if out is not None:
         _terminal.own_folder(out, sorted(names()), MARKS, whose="run")
     if root is not None and not root.is_dir():
         raise InputError(f"--root: found {shown(str(root))}, which is no folder; allowed: a folder that holds a system")
-    programs = _programs(server, client, start_s)
+    usual, to = _paths(path)
     result = _terminal.interruptible(
         lambda: linux.live(
             scenario,
@@ -137,10 +156,11 @@ def live(
             seed=seed,
             out=out,
             root=root,
-            environment=_assigned("--env", env, "a variable, e.g. LANG=C"),
+            environment=dict(_assigned("--env", env, "a variable, e.g. LANG=C")),
             sysctls=_settings(sysctl),
             parameters=_parameters(parameter),
-            path=path,
+            path=usual,
+            paths=to,
             wall_limit_s=wall_limit,
         ),
         doing=lambda: "in Linux",
@@ -156,12 +176,73 @@ def live(
     return 0 if all(one.ok for one in result.programs if one.program.counts) else 1
 
 
-def _programs(server: Sequence[str], client: Sequence[str], start_s: float) -> list[Program]:
-    """Return the programs. Without a client the run lasts until the servers have ended."""
-    from ackclock.linux import Program
+def _programs(
+    server: Sequence[str], client: Sequence[str], others: Sequence[tuple[str, str]], start_s: float
+) -> list[Program]:
+    """Return the programs of the command line. Without a client the run lasts until the servers have ended."""
+    from ackclock.linux import Program, check_host
 
-    made = [Program(host="server", command=command, counts=not client) for command in server]
-    return made + [Program(host="client", command=command, start_s=start_s, counts=True) for command in client]
+    for name, _ in others:
+        check_host(name, "--host")
+    asked = [*(("server", one) for one in server), *(("client", one) for one in client), *others]
+    alone = all(name.startswith("server") for name, _ in asked)
+    return [
+        Program(host=name, command=command, counts=alone)
+        if name.startswith("server")
+        else Program(host=name, command=command, start_s=start_s, counts=True)
+        for name, command in asked
+    ]
+
+
+def _listed(file: Path, own_code: bool) -> list[Program]:
+    """Return the programs that a scenario's file names, if the command line gives leave to run them."""
+    from ackclock import units
+    from ackclock.linux import Program, check_host
+
+    listed = _raw(file).get("programs", [])
+    allowed = 'tables [[programs]] with host = "client", run = ["curl", "-s", "http://server/"], start = "1 s", awaited = true'
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise InputError(f"{file}: programs: found no list of tables; allowed: {allowed}")
+    if listed and not own_code:
+        raise InputError(
+            f"{file}: found {len(listed)} programs to run; allowed: with --own-code, if you trust the file"
+        )
+    made = []
+    for at, entry in enumerate(listed):
+        key = f"{file}: programs.{at}"
+        if unknown := sorted(set(entry) - {"host", "run", "start", "awaited"}):
+            raise InputError(f"{key}.{unknown[0]}: found a key that is not known; allowed: host, run, start, awaited")
+        name, words = entry.get("host"), entry.get("run")
+        if not isinstance(name, str):
+            raise InputError(f"{key}.host: found {quote(shown(str(name)))}; allowed: the name of a host, e.g. client")
+        check_host(name, f"{key}.host")
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+            raise InputError(f'{key}.run: found no list of words; allowed: ["iperf3", "-s"]')
+        awaited = entry.get("awaited", not name.startswith("server"))
+        if not isinstance(awaited, bool):
+            raise InputError(f"{key}.awaited: found {quote(shown(str(awaited)))}; allowed: true or false")
+        try:
+            start_s = units.whole(entry.get("start", "0 s"), units.DURATION) / 1e9
+        except ScenarioError as error:
+            raise error.within(f"{key}.start") from None
+        made.append(Program(host=name, command=shlex.join(words), start_s=start_s, counts=awaited))
+    return made
+
+
+def _paths(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """Return the path between the hosts, and those of single hosts."""
+    plain = [text for text in given if "=" not in text]
+    if len(plain) > 1:
+        raise InputError(f"--path: found {' and '.join(map(quote, plain))}; allowed: one, and HOST=NAME for others")
+    named = _assigned("--path", [text for text in given if "=" in text], "HOST=NAME")
+    return (plain[0] if plain else None), dict(named)
+
+
+def _raw(file: Path) -> dict[str, Any]:
+    """Return the values of a file; of one that cannot be read, none: `load` reports errors."""
+    with suppress(OSError, ValueError):
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    return {}
 
 
 def _scenario(
@@ -185,15 +266,13 @@ def _scenario(
                 raise
             raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
         return made.set_all(changed) if changed else made, any(key.split(".")[0] == "flows" for key in changed)
-    raw: dict[str, Any] = {}
-    with suppress(OSError, ValueError):  # `load` reports errors
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    raw = _raw(file)
     flows = bool(raw.get("flows")) or any(key.split(".")[0] == "flows" for key in changed)
     if raw and not flows:
         changed = {**changed, "flows": [{"path": _first_path(raw)}] if _first_path(raw) else [{}]}
     if duration is not None or (raw and "duration" not in raw and "duration" not in changed):
         changed = {**changed, "duration": duration or DURATION}
-    return load(file, changes=changed), flows or not raw
+    return load(file, changes=changed, apart=("programs",)), flows or not raw
 
 
 def _first_path(raw: dict[str, Any]) -> str | None:
@@ -201,21 +280,21 @@ def _first_path(raw: dict[str, Any]) -> str | None:
     return paths[0].get("name") if isinstance(paths, list) and paths and isinstance(paths[0], dict) else None
 
 
-def _assigned(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]:
-    made = {}
+def _assigned(option: str, texts: Sequence[str], allowed: str) -> list[tuple[str, str]]:
+    made = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or "\0" in text:
             raise InputError(f"{option}: found {quote(text)}; allowed: {allowed}")
-        made[name] = value
+        made.append((name, value))
     return made
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
-    """Return settings by their file names below /proc/sys. Only settings of a host's network are allowed."""
+    """Return settings by file name below /proc/sys. Only a host's network settings are allowed."""
     allowed = "a setting of the network of a host, e.g. net.ipv4.tcp_ecn=1"
     made = {}
-    for name, value in _assigned("--sysctl", texts, allowed).items():
+    for name, value in _assigned("--sysctl", texts, allowed):
         file = name.replace(".", "/")
         if not file.startswith("net/") or ".." in name or "//" in file:
             raise InputError(f"--sysctl: found {quote(name)}; allowed: {allowed}")
@@ -226,7 +305,7 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
 def _parameters(texts: Sequence[str]) -> dict[str, str]:
     """Return parameters of modules; other kernel parameters are refused."""
     allowed = "a parameter of a module, e.g. tcp_cubic.hystart=0"
-    made = _assigned("--parameter", texts, allowed)
+    made = dict(_assigned("--parameter", texts, allowed))
     for name, value in made.items():
         if not re.fullmatch(r"[A-Za-z]\w*\.\w+", name) or not re.fullmatch(r"[\w.,+-]+", value, re.ASCII):
             raise InputError(f"--parameter: found {quote(f'{name}={value}')}; allowed: {allowed}")

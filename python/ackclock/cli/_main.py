@@ -34,7 +34,9 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
     _wall.forget()
     _prepare_streams()
     _heed_sigterm()
-    gc.set_threshold(50_000)  # start-up creates many objects but no garbage, and collection took a tenth of its time
+    gc.set_threshold(
+        50_000
+    )  # start-up creates many objects but no garbage, and garbage collection took a tenth of its time
     if "_ACKCLOCK_COMPLETE" in os.environ:
         from ackclock.cli import _complete
 
@@ -57,7 +59,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (0, None) and not _wall.ran():
-            return 0  # shell completion has printed its answer
+            return 0  # shell completion has printed its result
         if isinstance(error, SystemExit) and not _reader_gone():
             return _unforeseen(error)
         # The process reading the pipe (`| head`) has closed it, which typer and rich turn into SystemExit. Discarding
@@ -81,7 +83,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
 
 
 def _habits(words: list[str]) -> list[str]:
-    """Translate words that other tools accept into options: `help`, `help COMMAND`, `version`."""
+    """Translate words accepted by other tools into options: `help`, `help COMMAND`, `version`."""
     if words[:1] == ["help"]:
         return [*words[1:], "--help"]
     return ["--version"] if words == ["version"] else words
@@ -114,7 +116,7 @@ def _unforeseen(error: BaseException) -> int:
 
 
 def _in_a_study(error: BaseException) -> str:
-    """Return the line of a user's study in which an error was raised; empty if it did not pass through one."""
+    """Return the line in a user's study where an error was raised; empty if it did not pass through one."""
     place, step = "", error.__traceback__
     while step is not None:
         frame = step.tb_frame
@@ -135,7 +137,7 @@ def _fail(message: str, code: int) -> int:
         OSError,
         ValueError,
         AttributeError,
-    ):  # nothing reads the stream, or user code has closed it; the exit code still reports the result
+    ):  # the stream has no reader, or user code has closed it; the exit code still reports the result
         with suppress(OSError):
             _discard(2)
     return code
@@ -169,7 +171,7 @@ def _interrupted() -> int:
 
 
 def _prepare_streams() -> None:
-    """Adapt to the caller's streams: some may be closed, or have an encoding that lacks our characters."""
+    """Adapt to the caller's streams: some may be closed, or use an encoding that lacks our characters."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

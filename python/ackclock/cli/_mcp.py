@@ -1,4 +1,4 @@
-"""`ackclock mcp`: commands as tools of an agent, over the Model Context Protocol.
+"""`ackclock mcp`: commands as tools for an agent, over the Model Context Protocol.
 
 Each tool is the command of that name with `--json`, run in its own process. It has the command's limits, and reports
 errors in the same words. No tool writes a file or runs user code (except one, with the user's permission), and no path
@@ -24,7 +24,7 @@ LIMIT_S = 600
 """Maximum wall-clock time of a tool, s."""
 
 MOST = 1_000_000
-"""Maximum number of characters in an answer, because an agent reads all of it."""
+"""Maximum number of characters in a response, because an agent reads all of it."""
 
 ABOUT = (
     "A laboratory for TCP congestion control and loss recovery: runs scenarios (TOML) in virtual time, reads captures (pcap, pcapng), says what limited a transfer. "
@@ -76,7 +76,7 @@ def mcp(
 
 
 class Tools:
-    """The tools that a server offers.
+    """The tools offered by a server.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Tools:
         return found
 
     def scenario(self, name: str) -> str:
-        """Return the path of a scenario whose traces are in the folder as well, or the name of a built-in one."""
+        """Return the path of a scenario, if its traces are in the folder as well, or the name of a built-in one."""
         file = self.inside(name)
         if not file.exists() and not any(mark in name for mark in "/.\\"):
             return name

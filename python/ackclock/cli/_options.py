@@ -14,7 +14,7 @@ from ackclock.errors import quote
 
 
 def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
-    """Return an option parser whose error message names the value and the bounds, unlike typer's own."""
+    """Return an option parser with an error message that names the value and the bounds, unlike typer's own."""
 
     def parse(text: str | int) -> int:
         plain = str(text)
@@ -38,7 +38,7 @@ def file_name(text: str | Path) -> Path:
 
 
 def use(kernel: str | None) -> None:
-    """Use the kernel of this name for the runs of this command."""
+    """Use the kernel with this name for this command's runs."""
     if kernel is not None:
         from ackclock import linux
 

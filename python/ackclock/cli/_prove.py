@@ -198,7 +198,7 @@ def _chances(chance: list[str], bursts: list[str]) -> tuple[Chance, ...]:
 
 
 def _scenarios(certificate: Certificate, folder: Path) -> None:
-    """Return the worst and the median case of each target as runnable scenarios, if a script can express them."""
+    """Return each target's worst and median case as runnable scenarios, if a script can express them."""
     from ackclock import _files
     from ackclock.prove import summary
     from ackclock.prove.replay import scripted

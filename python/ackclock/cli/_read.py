@@ -208,7 +208,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _why(found: Capture) -> str:
-    """Return the reason why a capture has no TCP segments, if it shows one."""
+    """Return the reason why a capture has no TCP segments, if apparent."""
     facts = found.facts
     if facts["unknown_links"]:
         return f" ({facts['unknown_links']:,} frames of link layer {facts['unknown_link']}, which is not known here)"

@@ -230,7 +230,7 @@ def run(
 
 
 def limited(scenario: Scenario) -> Scenario:
-    """Return a scenario whose flows record what limited them, which does not change the run."""
+    """Return the scenario with limits recorded for each flow, which does not change the run."""
     from ackclock import units
 
     if units.whole(scenario.record.limits_interval, units.DURATION):
@@ -326,7 +326,7 @@ def _draw(
 
 
 def _network(scenario: Scenario, network: str | None) -> str:
-    """Return the network on which the kernel runs the scenario; the records that a report adds do not choose it."""
+    """Return the network on which the kernel runs the scenario; records added for a report do not influence the choice."""
     from ackclock import linux
 
     kind: Any = network or "auto"
@@ -370,7 +370,7 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
 
 @contextmanager
 def _capture(pcap: Path | None) -> Iterator[Path | None]:
-    """Yield the file that the engine writes, which gets its final name once it is complete."""
+    """Yield the file to be written by the engine; it gets its final name once complete."""
     if pcap is None:
         yield None
         return

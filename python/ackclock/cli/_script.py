@@ -109,7 +109,7 @@ def play(
 
 
 def _drawn(kind: str, *, seed: int, count: int, keep: Path | None, as_json: bool) -> int:
-    """Play randomly drawn scripts on both backends and compare their packets; returns the exit code."""
+    """Play randomly drawn scripts on both backends and compare their packets; return the exit code."""
     from ackclock import script
 
     if keep is not None:

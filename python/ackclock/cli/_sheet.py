@@ -1,5 +1,5 @@
-"""Tables of a run for the terminal. On other outputs they are drawn without rich, whose import takes longer than a
-short run.
+"""Run tables for the terminal. On other outputs they are drawn without rich, because importing it takes longer
+than a short run.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Sheet:
         return table
 
     def lines(self, width: int) -> list[str] | None:
-        """Return the lines that rich would draw at this width, without trailing blanks; None if it would have to wrap a
+        """Return the lines drawn by rich at this width, without trailing blanks; None if it would have to wrap a
         cell.
         """
         texts = (*self.heads, *(cell for row in self.rows for cell in row))
@@ -143,5 +143,5 @@ def plain(parts: Sequence[Any], width: int) -> str | None:
 
 
 def _simple(text: str) -> bool:
-    """Return whether the text is one line of single-width characters: Latin letters, and our few symbols."""
+    """Return whether the text is one line of single-width characters: Latin letters and our few symbols."""
     return text.isprintable() and (text.isascii() or all(sign < "\u0300" or sign in "–→←" for sign in text))

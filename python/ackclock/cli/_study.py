@@ -65,7 +65,7 @@ def show(
     ],
     tables: Annotated[bool, typer.Option("--tables", help="Show the exact tables beside the published ones.")] = False,
 ) -> None:
-    """Describe a study: what it reproduces and which claims it tests."""
+    """Describe a study: the publication that it reproduces and the claims that it tests."""
     _terminal.say(_get(name).show(tables=tables).removesuffix("\n"))
 
 
@@ -279,7 +279,7 @@ def specification_line(curve: Curve) -> str:
 
 
 def _compare(result: StudyResult, options: Options, head: str) -> int:
-    """Compare a result with its record, or record it; returns the exit code."""
+    """Compare a result with its record, or record it; return the exit code."""
     if options.held_out:
         return _held_out(result, options)
     for line in result.unexpected:
@@ -294,7 +294,7 @@ def _compare(result: StudyResult, options: Options, head: str) -> int:
 
 
 def _held_out(result: StudyResult, options: Options) -> int:
-    """Print how many verdicts hold with other seeds; returns the exit code."""
+    """Print how many verdicts hold with other seeds; return the exit code."""
     from ackclock.study import held_out
     from ackclock.study.record import Record
 
@@ -439,7 +439,7 @@ def _registered(found: Study, file: Path | None) -> str:
 
 
 def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Progress) -> StudyResult:
-    """Return the result with that of the kernel added, if requested and if the study has a kernel part."""
+    """Return the result with the kernel's added, if requested and if the study has a kernel part."""
     if not options.kernel or result.study.kernel is None:
         return result
     part = result.study.kernel()
@@ -450,7 +450,7 @@ def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Prog
 
 @contextmanager
 def _executor(options: Options) -> Iterator[Executor | None]:
-    """Yield the executor of remote workers, or None: local threads are created where they are needed."""
+    """Yield the executor for remote workers, or None; local threads are created where needed."""
     if not options.workers.elsewhere:
         yield None
         return

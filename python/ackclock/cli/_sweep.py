@@ -300,7 +300,7 @@ def export(
 
 
 ROWS = ("runs", "flows", "groups")
-"""Kinds of rows of an exported table."""
+"""Kinds of rows in an exported table."""
 
 
 def plot(
@@ -434,6 +434,13 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(parser=file_name, metavar="DIR", help="Keep the runs in this folder.")
     ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="Each pair on a path of its own, drawn from this population (uk-homes-2015, or yours).",
+        ),
+    ] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     own_code: OwnCode = False,
@@ -466,7 +473,8 @@ def compare(
     if kernel:
         from ackclock.cli import _diff
 
-        if second is not None or metric or until_width is not None or out is not None or scheduler is not None:
+        given = (second, until_width, out, scheduler, population)
+        if metric or any(value is not None for value in given):
             raise InputError(
                 "--kernel: found it beside a second scenario or options of sweeps; allowed: "
                 "--seeds, --network, --drawn, --family, --count, --jobs, --json"
@@ -491,6 +499,7 @@ def compare(
         )
     workers = Workers(jobs=jobs, scheduler=scheduler)
     pairs = seeds or 20
+    from ackclock import population as populations
     from ackclock.scenario import load
     from ackclock.sweep import Precision
     from ackclock.sweep import compare as arms
@@ -509,6 +518,12 @@ def compare(
     if until_width is not None:
         wanted = metric[0] if metric else "goodput_bps"
         precision = Precision(metric=wanted, width=parse_width(until_width), most_seeds=most_seeds)
+    if population is not None and precision is not None:
+        raise InputError(
+            "--until-width: found it with --population, which draws a path for each pair; allowed: --seeds"
+        )
+    drawn_from = None if population is None else populations.read(population)
+    paths = [] if drawn_from is None else [path.on for path in drawn_from.draw(pairs, seed=1)]
     stop = threading.Event()
     with _terminal.progress() as tell:
 
@@ -523,15 +538,19 @@ def compare(
                     metrics=metric,
                     precision=precision,
                     folder=out,
+                    paths=paths,
                     progress=told(tell),
                     stop=stop,
                 )
 
         found = stoppable(work, stop)
     if as_json:
-        _terminal.show_json(found.to_json())
-    else:
-        _terminal.show(found.table())
+        said = {} if drawn_from is None else {"population": {"name": drawn_from.name, **drawn_from.source}}
+        _terminal.show_json({**found.to_json(), **said})
+        return
+    _terminal.show(found.table())
+    if drawn_from is not None:
+        _terminal.say(f"each pair on a path of its own, drawn from {drawn_from.told}")
 
 
 def told(tell: _terminal.Progress) -> Callable[[Status], None]:
@@ -550,7 +569,7 @@ def told(tell: _terminal.Progress) -> Callable[[Status], None]:
 
 
 def reached(results: Results, precision: Precision) -> str:
-    """Return a sentence about the interval widths that the cells have reached."""
+    """Return a sentence about the interval widths reached in the cells."""
     import polars as pl
 
     metric, wanted = precision.metric, precision.width
@@ -571,7 +590,7 @@ def reached(results: Results, precision: Precision) -> str:
 
 
 def told_same(results: Results) -> list[str]:
-    """Return a note about cells in which all seeds give the same run."""
+    """Return a note about cells in which all seeds produce the same run."""
     from ackclock.sweep.measures import SAME
 
     same, cells = len(results.same), results.runs["cell"].n_unique()
@@ -593,7 +612,7 @@ def speed(status: Status) -> str:
 
 
 def slots(status: Status) -> str:
-    """Return the number of parallel runs in words."""
+    """Return the number of parallel runs, in words."""
     return f"{status.slots:,} at a time" if status.slots > 1 else "one at a time"
 
 
@@ -633,7 +652,7 @@ def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
 
 
 def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Path]:
-    """Return the sweep and the folder of its runs, given the sweep file or that folder."""
+    """Return the sweep and its run folder, given the sweep file or that folder."""
     from ackclock import sweep as sweeps
     from ackclock.own import refuse
 

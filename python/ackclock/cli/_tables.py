@@ -1,4 +1,4 @@
-"""Tables of a run for the terminal, one for each kind of result."""
+"""Run tables for the terminal, one for each kind of result."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
 
 TOLD = 4
-"""Maximum number of flows whose limits are described in a sentence."""
+"""Maximum number of flows for which limits are described in a sentence."""
 
 ROOMY = 100
-"""Minimum terminal width, in columns, for one-line headings and full names of links."""
+"""Minimum terminal width, in columns, for one-line headings and full link names."""
 
 
 def tables(result: Run) -> list[Sheet]:
-    """Return the tables of a run for the terminal."""
+    """Return a run's tables for the terminal."""
     # plain rows, because importing polars takes longer than a short run
     found = [_flows(result)]
     for name, make in (

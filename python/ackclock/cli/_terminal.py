@@ -35,7 +35,7 @@ PATIENCE_S = 2
 """Time after which a command shows that it is working, s."""
 
 GRACE_S = 0.7
-"""Time that interrupted work may take to clean up, s."""
+"""Time allowed for interrupted work to clean up, s."""
 
 _works: list[Future[Any]] = []
 
@@ -143,7 +143,7 @@ def show_json_rows(head: Mapping[str, Any], name: str, table: pl.DataFrame) -> N
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Yield a progress display on standard error: a bar on a terminal, plain lines otherwise."""
+    """Yield a progress display on standard error: a bar on a terminal, otherwise plain lines."""
     if not _may_be_terminal(sys.stderr) or not (console := _console(stderr=True)).is_terminal:
         yield _lines()
         return
@@ -271,7 +271,7 @@ def writable_folder(folder: Path) -> None:
 
 
 def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse an --out that is not writable, or that would replace a file not written by ackclock. Nothing has run yet.
+    """Refuse an --out that is not writable, or that would replace a file not written by ackclock. Called before anything runs.
 
     Parameters
     ----------
@@ -301,20 +301,22 @@ def writable_file(path: Path, option: str) -> None:
     check_file(path, f"{option} {path}")
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            return  # a device, or a pipe with a reader
+            return  # device, or pipe with a reader
         if path.exists():
             with path.open("ab"):
                 return
         place = resolved(path, f"{option} {path}")
-        with scratch(place.parent) as part:  # under a different name, so that a killed command leaves no empty file
+        with scratch(
+            place.parent
+        ) as part:  # under a different name, so that a killed command leaves no empty file behind
             (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None
 
 
 def page_file(path: Path, option: str) -> None:
-    """Check as `writable_file`, and that the name is that of a page, since HTML is what the file will hold. A device or
-    a pipe may have any name.
+    """Check as in `writable_file`, and that the name is that of a page, because the file will contain HTML. A device
+    or pipe may have any name.
 
     Raises
     ------

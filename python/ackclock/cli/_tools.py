@@ -56,10 +56,19 @@ def names(
     as_json: Json = False,
 ) -> None:
     """List controllers, rules, queues, profiles, workloads and so on. All kinds, or one of them."""
-    from ackclock import _engine
+    from ackclock import _engine, population
+    from ackclock.formats._sources import SOURCES
     from ackclock.scenario._shipped import shipped
 
-    registry = {**_engine.registry(), "scenarios": shipped()}
+    registry = {
+        **_engine.registry(),
+        "scenarios": shipped(),
+        "populations": [(name, population.read(name).told) for name in population.names()],
+        "recordings": [
+            (name, f"{what}; {where}; --form {form}; licence: {licence}")
+            for name, what, where, form, licence in SOURCES
+        ],
+    }
     kinds = (*registry, "options")
     if what is not None and what not in kinds:
         raise InputError(f"list: found {quote(what)}; allowed: {one_of(what, kinds)}")

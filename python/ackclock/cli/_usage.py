@@ -1,4 +1,4 @@
-"""Turns typer's usage errors into our form: what was asked, what was found, what is allowed."""
+"""Converts typer's usage errors to our form: what was asked, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import foremost, one_of, quote
 
 
 def explain(error: BaseException) -> str:
-    """Return a one-line message for an error that typer raised about arguments."""
+    """Return a one-line message for an argument error raised by typer."""
     return foremost(_explained(error))
 
 
@@ -50,6 +50,8 @@ def _explained(error: BaseException) -> str:
             if "run" in names and (found.endswith(".toml") or _is_shipped(found)):
                 meant = f"{context.command_path} run {found}".removeprefix("ackclock ")
                 return f'command: found {quote(found)}; did you mean "{meant}"?; allowed: {", ".join(names)}'
+            if found in COMMANDS and "import" in names:
+                return f'command: found {quote(found)}; did you mean "{COMMANDS[found]}"?; allowed: {", ".join(names)}'
             return f"command: found {quote(found)}; allowed: {one_of(found, names)}"
         if text.startswith("Missing command"):
             return f"command: found nothing; allowed: {', '.join(names)}"
@@ -65,7 +67,10 @@ MEANT = {
     **dict.fromkeys(("buffer", "queue", "limit"), '--set network.bottleneck.queue.limit="100 packets"'),
     **dict.fromkeys(("cc", "congestion-control", "algorithm"), "--controller"),
 }
-"""Options of other tools -> the equivalent here."""
+"""Option of another tool -> its equivalent here."""
+
+COMMANDS = {"path": "import path [--fit]", "fit": "import path --fit"}
+"""Words that people try as commands -> the command."""
 
 
 def _is_shipped(name: str) -> bool:
@@ -76,14 +81,14 @@ def _is_shipped(name: str) -> bool:
 
 
 def _of_scenarios() -> set[str]:
-    """Return the keys of a scenario's top level."""
+    """Return a scenario's top-level keys."""
     from ackclock.scenario._base import table_keys
 
     return set(table_keys("scenario"))
 
 
 def _wanted(context: Any, option: str) -> str:
-    """Return the values of an option as text; without a context, those of the command being parsed."""
+    """Return an option's values as text; without a context, those of the command being parsed."""
     from ackclock.cli._app import commands
 
     read = [context.command] if context is not None else list(commands.read())

@@ -1,4 +1,4 @@
-"""Options that select where scenarios are run, and the executors for them."""
+"""Options that select where scenarios are run, and the corresponding executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the cases of a pack."""
+"""Runs a pack's cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACE = "@"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """Result of a case.
+    """Result of one case.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def conform(
     only: Sequence[str] = (),
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Result]:
-    """Run the cases of a pack with a controller in the candidate's place.
+    """Run a pack's cases with a controller in the candidate's place.
 
     Parameters
     ----------

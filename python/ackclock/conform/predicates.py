@@ -1,4 +1,4 @@
-"""Predicates about a run, used by cases. Each reports whether it holds, and the measured number."""
+"""Predicates on a run, used in cases. Each reports whether it holds, and the measured number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATES: Mapping[str, float] = {
     "up": 2.3,
     "probe-rtt": 3.0,
 }
-"""Values of the variable `mode` for the states of BBR."""
+"""Values of the variable `mode` for BBR's states."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +44,7 @@ def found(bound: Bound, said: str, value: float, most: float | None = None) -> F
 
 
 def limits(asked: Mapping[str, Any]) -> Bound:
-    """Return the bound that a case sets by "least" and "most"."""
+    """Return the bound set by a case's "least" and "most"."""
     return Bound(low=asked.get("least", -math.inf), high=asked.get("most", math.inf))
 
 

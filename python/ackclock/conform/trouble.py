@@ -1,9 +1,10 @@
 """Tests whether a controller recovers: unlimited data over a path that is disturbed for a while, from the start or
 later, and undisturbed afterwards.
 
-A run draws a path, a disturbance, and its start and end; a second run has the same path without the disturbance.
-After the disturbance the flow must reach 90 % of its undisturbed goodput, averaged over about ten round trips, within
-a time limit that depends on the controller's family. Every path is so large that a window stuck at its minimum fails.
+For a run, a path and a disturbance with its start and end are drawn; a second run has the same path without the
+disturbance. After the disturbance the flow must reach 90 % of its undisturbed goodput, averaged over about ten round
+trips, within a time limit that depends on the controller's family. Every path has such a large BDP that a window
+stuck at its minimum fails.
 
 | trouble | drawn |
 |---|---|
@@ -15,7 +16,7 @@ a time limit that depends on the controller's family. Every path is so large tha
 One or two of these occur at once, from the first packet (half of the draws) or from a time within the first two
 seconds, for 0.3 to 3 s. On one path in six packets are reordered throughout, because a link's reordering cannot end.
 
-Time limit of each family in round trips with a full queue, plus five seconds for timeouts that an outage doubled:
+Time limit for each family in round trips with a full queue, plus five seconds for timeouts doubled by an outage:
 
 | family | round trips | why |
 |---|---|---|
@@ -52,7 +53,7 @@ OWN: Mapping[str, str] = {
     "vegas": "takes a lower RTT of before for the path's, and a standing queue for its own (Mo, La, Anantharam, Walrand, INFOCOM 1999);"
     " Linux's does the same in the same draws",
 }
-"""Controllers whose algorithm cannot recover from every disturbance, with the source that says so."""
+"""Controllers with an algorithm that cannot recover from every disturbance, and the source that says so."""
 
 TROUBLES = ("loss", "outage", "rate", "delay")
 
@@ -106,7 +107,7 @@ class Miss:
 
 
 def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, Any] | None = None) -> Drawn:
-    """Draw a path and its disturbance. They depend on seed and number; the maximum path size also depends on the
+    """Draw a path and its disturbance. They depend on seed and number; the maximum BDP also depends on the
     controller's family.
 
     Parameters

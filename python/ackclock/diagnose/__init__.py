@@ -22,6 +22,7 @@ from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._early import early_end
 from ackclock.diagnose._file import ask
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
+from ackclock.diagnose._logs import FittedPath, fit_logs
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
@@ -49,12 +50,14 @@ __all__ = [
     "Cause",
     "Diagnosis",
     "Fit",
+    "FittedPath",
     "Identity",
     "Outcome",
     "Path",
     "Policer",
     "diagnose",
     "fit",
+    "fit_logs",
     "fit_mirror",
     "identify",
     "mirrored",
@@ -64,7 +67,7 @@ __all__ = [
 
 
 MOST_UNEXPLAINED = 0.1
-"""Maximum unexplained fraction of the time for a capture taken at the receiver to be diagnosed."""
+"""Maximum unexplained fraction of the time for a receiver-side capture to be diagnosed."""
 
 SPARE = 0.2
 """Fraction of the path's capacity above which spare capacity is reported. Below it the path counts as full."""
@@ -150,7 +153,7 @@ class Diagnosis:
         return f"<Diagnosis: {self.refused or self.sentence}>"
 
     def _repr_html_(self) -> str:
-        """HTML for notebooks: the answer, and the fraction of time for each cause."""
+        """HTML for notebooks: the answer, and each cause's fraction of the time."""
         said = self.refused or (str(self.answer) if self.answer is not None else self.sentence)
         return _html.heading(said) + _html.table(
             ("cause", "share of the time"), [(cause.name, told_share(cause.share)) for cause in self.causes]
@@ -163,7 +166,7 @@ class Diagnosis:
 
     @property
     def level(self) -> bool:
-        """Whether the bytes in flight are the same in every round trip. If so, the cause `cwnd` may be the send buffer."""
+        """Whether the same number of bytes is in flight in every round trip. If so, the cause `cwnd` may be the send buffer."""
         return self.replay is not None and self.replay.level
 
     @property
@@ -172,7 +175,7 @@ class Diagnosis:
         return self.paced and self.path is not None and not self.path.identified
 
     def table(self) -> pl.DataFrame:
-        """Table of the causes: name, seconds, fraction of the non-idle time, bytes lost to each."""
+        """Table of causes: name, time in s, fraction of the non-idle time, bytes lost to each."""
         import polars as pl
 
         schema = {"cause": pl.String, "seconds": pl.Float64, "share": pl.Float64, "lost_bytes": pl.Float64}
@@ -180,7 +183,7 @@ class Diagnosis:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def limits(self, intervals: int = 200) -> pl.DataFrame:
-        """Time by cause, interval by interval, in the form of table `limits` of a run.
+        """Time by cause, interval by interval, in the form of a run's `limits` table.
 
         Parameters
         ----------
@@ -402,7 +405,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
 def _untold(
     why: str, row: dict[str, Any], at: str, missed: float, mss: int, told: tuple[str, ...], where: Answer
 ) -> Diagnosis:
-    """Return the diagnosis without the sender's waits, but with everything that can be seen without them."""
+    """Return the diagnosis without the sender's waits, but with everything visible without them."""
     return Diagnosis(
         connection=row,
         at=at,
@@ -425,7 +428,7 @@ def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: P
 
 
 def _closed(played: Replay) -> bool:
-    """Return whether the receiver's window was below half of its maximum for most of the time in which it was the
+    """Return whether the receive window was below half its maximum for most of the time in which it was the
     limit, which indicates a slowly reading application.
     """
     largest, shut, held = 0, 0.0, 0.0

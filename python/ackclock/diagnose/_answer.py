@@ -1,5 +1,5 @@
-"""Where the limit is, in a word (the network, the server, the client, an application, or unknown), with a change that
-would help and the certainty.
+"""Location of the limit, in a word (the network, the server, the client, an application, or unknown), with a change
+that would help and the certainty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "answer"]
 
 SURE, LIKELY, CLOSE = 0.6, 0.4, 0.15
-"""Minimum fraction of the time for the first cause to be sure, and to be likely; minimum lead over the next cause at another location."""
+"""Minimum fraction of the time for the first cause to be certain, and to be likely; minimum lead over the next cause at another location."""
 
 FULL = 0.2
 """Unused fraction of the path's capacity below which the path counts as full."""

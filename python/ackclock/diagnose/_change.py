@@ -2,8 +2,8 @@
 with the error of the fit.
 
 Changes to the path are made in the path model; changes to the sender alone use the better-fitting of the two models.
-Whatever the sender, the mirror loses the segments that were lost in the capture, and its application writes at the
-captured times.
+Whatever the sender, the mirror loses the same segments as the capture, and its application writes at the captured
+times.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["CHANGES", "NOW", "Outcome", "what_if"]
 
 NOW = "as it is"
-"""Name of the first row, which has no change."""
+"""Name of the first row, with nothing changed."""
 
 FASTER = 10
 """Factor applied to rate and queue for a second path, on which each change is also run if the capture gives only a
-lower bound of the rate.
+lower bound on the rate.
 """
 
 SEEDS = 8
@@ -36,7 +36,7 @@ SENDER = "flows.0."
 """Prefix of the sender's keys; changes to them use the mirror."""
 
 SEEN = 0.1
-"""Minimum fraction of the time spent waiting by the application, for the mirror to show the effect of another sender.
+"""Minimum fraction of the time in which the application waits, for the mirror to show the effect of another sender.
 The mirror repeats the application's writes.
 """
 
@@ -152,7 +152,7 @@ def what_if(
 
 def _waits_for_nobody(mirror: Fit) -> bool:
     """Return whether the model's application writes at the captured times although it hardly ever waited; if so, no
-    change to the sender could make it send earlier.
+    change to the sender can make it send earlier.
     """
     waited = next((one.capture for one in mirror.quantities if one.name == "application" and one.unit == "share"), 0.0)
     return mirror.scenario.flows[0].workload.kind == "writes" and waited < SEEN
@@ -163,8 +163,8 @@ def _of_sender(keys: dict[str, Any]) -> bool:
 
 
 def _faster(scenario: Scenario) -> Scenario:
-    """Return a faster path that is also consistent with the capture, which gives only bounds on rate and queue. The
-    queue keeps its length in time.
+    """Return a faster path also consistent with a capture that gives only bounds on rate and queue. The queue keeps
+    its length in time.
     """
     from ackclock import units
 
@@ -179,7 +179,7 @@ def _faster(scenario: Scenario) -> Scenario:
 
 
 def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
-    """Return an outcome that holds on both the slowest and the faster path; unknown if the two differ."""
+    """Return an outcome that holds on both the slowest and the faster path; unknown if they differ."""
     if other is None:
         return one
     if one.change is None or other.change is None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-__all__ = ["Curve", "Known", "Sent", "curve", "sent"]
+__all__ = ["Curve", "Known", "Sent", "curve", "run_flights", "segment_by_segment", "sent"]
 
 ECE, CWR, AE = 0x40, 0x80, 0x100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sent:
-    """The sender's transmissions, as a capture shows them.
+    """The sender's transmissions, as shown by a capture.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Sent:
 
 
 def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
-    """Return the transmissions read from the packets of a connection.
+    """Return the transmissions found in a connection's packets.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
     flags = int(asked[0]) if asked.len() else 0
     ecn = "accecn" if flags & AE else "ask" if flags & ECE else "off"
     heard = ~own & (pl.col("kind") != "syn") & (pl.col("length") == 0)
-    if ecn == "accecn":  # ACE field, three bits (RFC 9768): counts marks from a number set in the handshake
+    if ecn == "accecn":  # ACE field, three bits (RFC 9768): counts marks, starting from a number set in the handshake
         count = plain.filter(heard)["flags"] & (ECE | CWR | AE)
         marks = int((count != count.mode().min()).sum()) if count.len() else 0
     else:
@@ -127,11 +127,11 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
 
 
 NEIGHBOURS = 4
-"""Number of ACKs on either side, of which a quarter must show how many segments an ACK usually covers."""
+"""Number of ACKs on either side, a quarter of which must show how many segments an ACK usually covers."""
 
 LEAST_NUMBERED, IN_A_ROW, ODD, MOST_LOST, WRAP = 20, 0.9, 0.01, 100, 1 << 16
-"""Identification fields count a host's packets from this number of packets on, with this fraction of consecutive
-numbers; maximum fraction of unrelated numbers; maximum gap that is a loss; modulus.
+"""Conditions for IP ID fields to count a host's packets: minimum number of packets, minimum fraction of
+consecutive numbers, maximum fraction of unrelated numbers; maximum gap that is a loss; modulus.
 """
 
 MOST_ACKS = 200_000
@@ -139,8 +139,8 @@ MOST_ACKS = 200_000
 
 
 def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
-    """Find lost ACKs: an ACK that reports several times the usual amount of new data makes up for lost ones before it.
-    While data is missing at the receiver, each segment triggers an ACK with SACK blocks.
+    """Find lost ACKs: an ACK that reports several times the usual amount of new data makes up for preceding lost
+    ones. While data is missing at the receiver, each segment triggers an ACK with SACK blocks.
     """
     import polars as pl
 
@@ -153,10 +153,10 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     known = Known()
     count, una, news = 0, 0, 0
-    hole = apart = False  # a hole before the packet, or one that has appeared since
+    hole = apart = False  # hole before the packet, or one that has appeared since
     for kind, ack, seq, length in back.iter_rows():
         if kind == "sack":
-            # includes data in order that may have waited for this ACK
+            # includes in-order data that may have waited for this ACK
             news = known.add(seq, seq + length) + (news if apart else 0)
             hole = apart = True
             continue
@@ -176,7 +176,7 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     usual = {which: sorted(step for _, step in made)[len(made) // 2] if made else 0 for which, made in steps.items()}
     usual[False] = max(
         usual[False], 2 * mss
-    )  # data in order: one ACK for every second segment (RFC 5681), although some ACKs may cover a single one
+    )  # in-order data: one ACK for every second segment (RFC 5681), although some ACKs may cover a single one
     ordinary_of = {False: [usual[False]] * len(steps[False]), True: _together(steps[True], usual[True])}
     told = (
         (n, step, one) for which, made in steps.items() for (n, step), one in zip(made, ordinary_of[which], strict=True)
@@ -208,8 +208,8 @@ def _missing_numbers(numbers: Sequence[int]) -> tuple[tuple[int, ...], int] | No
 
 
 def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
-    """Return how much an ACK usually reports while data is missing. Receivers that report several segments at a time
-    (Linux waits for up to 1 ms) are recognised by neighbouring ACKs.
+    """Return the amount that an ACK usually reports while data is missing. Receivers that report several segments at
+    a time (Linux waits for up to 1 ms) are recognised by neighbouring ACKs.
     """
     made = []
     for i in range(len(steps)):
@@ -219,14 +219,14 @@ def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
 
 
 class Known:
-    """Disjoint ranges that SACK blocks have reported."""
+    """Disjoint ranges reported in SACK blocks."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.ends: list[int] = []
 
     def add(self, start: int, end: int) -> int:
-        """Add a range; return how many of its bytes are new."""
+        """Add a range; return the number of new bytes in it."""
         i, j = bisect_left(self.ends, start), bisect_right(self.starts, end)
         met = range(i, j)
         new = end - start - sum(min(end, self.ends[k]) - max(start, self.starts[k]) for k in met)
@@ -236,7 +236,7 @@ class Known:
         return new
 
     def drop(self, start: int, end: int) -> int:
-        """Drop everything before the end of a range; return how many of its bytes were known."""
+        """Drop everything before the end of a range; return the number of known bytes in it."""
         j = bisect_left(self.starts, end)
         known = sum(max(min(end, self.ends[k]) - max(start, self.starts[k]), 0) for k in range(j))
         rest = self.ends[j - 1] if j and self.ends[j - 1] > end else None
@@ -290,7 +290,7 @@ class Curve:
 
 
 def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) -> Curve:
-    """Average the bytes in flight over equal parts of `whole` bytes.
+    """Average the bytes in flight over equal parts of `whole`, bytes.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     """
     import numpy as np
 
-    ends, flights = _segment_by_segment(ends, flights, mss)
+    ends, flights = segment_by_segment(ends, flights, mss)
     inside = ends <= whole + 1
     at = np.minimum(((ends[inside] - 2) * cells / whole).astype(np.int64), cells - 1)
     logs = np.log(np.maximum(flights[inside] / mss, 0.5))
@@ -317,8 +317,17 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     return Curve(logs=means, reached=float((known[-1] + 1) / cells))
 
 
-def _segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats, Floats]:
-    """Split packets of several segments: return one row per segment. Captures taken above the network card have a single row for them."""
+def segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats, Floats]:
+    """Split multi-segment packets: return one row per segment. Captures taken above the NIC have a single row for such
+    packets.
+
+    Parameters
+    ----------
+    ends, flights
+        See `Sent`, bytes.
+    mss
+        Payload of a full segment, bytes.
+    """
     import numpy as np
 
     sizes = np.diff(ends, prepend=1.0)
@@ -327,8 +336,27 @@ def _segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats
     return np.repeat(ends, parts) - behind, np.repeat(flights, parts) - behind
 
 
+def run_flights(run: Run, *, mss: int) -> tuple[Floats, Floats]:
+    """Return `ends` and `flights` (see `Sent`) of a run that recorded a trace of its flow.
+
+    Parameters
+    ----------
+    run
+        Run with `record.trace`.
+    mss
+        Payload of a full segment, bytes.
+    """
+    import numpy as np
+    import polars as pl
+
+    rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
+    ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
+    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # counts the first segment only
+    return ends, (rows["flight_size"].to_numpy().astype(np.float64) + behind) * mss
+
+
 def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
-    """Return the curve of a run that recorded a trace of its flow.
+    """Return the curve from a run that recorded a trace of its flow.
 
     Parameters
     ----------
@@ -337,11 +365,4 @@ def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
     whole, cells, mss
         See `curve`.
     """
-    import numpy as np
-    import polars as pl
-
-    rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
-    ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
-    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # counts the first segment only
-    flights = (rows["flight_size"].to_numpy().astype(np.float64) + behind) * mss
-    return curve(ends, flights, whole=whole, cells=cells, mss=mss)
+    return curve(*run_flights(run, mss=mss), whole=whole, cells=cells, mss=mss)

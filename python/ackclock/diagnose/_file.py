@@ -1,4 +1,4 @@
-"""Checks on a capture before conclusions are drawn: unknown window scale, a clock that ran backwards, duplicated
+"""Checks on a capture before conclusions are drawn: unknown window scale, a clock running backwards, duplicated
 packets.
 """
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "ask"]
 
 LEAST_STEP_S = 1e-3
-"""Maximum backward step of the clock that is attributed to reading the clocks of two processors, s."""
+"""Maximum backward clock step attributed to reading two processors' clocks, s."""
 
 UNKNOWN_SHIFT, LARGEST_SHIFT = 14, 14
-"""Shift for windows of unknown scale, large enough for them never to limit the sender; maximum shift (RFC 7323)."""
+"""Shift for windows of unknown scale, large enough never to limit the sender; maximum shift (RFC 7323)."""
 
 AT_EDGE = 0.3
-"""Minimum fraction of the data sent up to the edge of the window, for the smallest possible scale to be taken as the true one."""
+"""Minimum fraction of the data sent right up to the window edge, for the smallest possible scale to be assumed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,8 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
 
 
 def _scaled(packets: pl.DataFrame, *, server: bool, mss: int) -> tuple[pl.DataFrame, str]:
-    """Return windows in bytes. The scale is the smallest one that allows the bytes in flight, if those reached the
-    window; otherwise it is large enough for the window never to be the limit.
+    """Return windows in bytes. The scale is the smallest one that permits the bytes in flight, if these reached
+    the window; otherwise it is so large that the window is never the limit.
     """
     import polars as pl
 

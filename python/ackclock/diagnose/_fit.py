@@ -1,6 +1,6 @@
 """Builds a scenario from a diagnosis, runs it, and compares it with the capture, quantity by quantity.
 
-The model is a path (rate, delay, queue, random losses), the receiver's window, and one transfer of the same size. It
+The model is a path (rate, delay, queue, random losses), the receive window, and one transfer of the same size. It
 contains no address and no payload. Capture and model are measured in the same way: the model's run is captured, and
 that capture is diagnosed.
 """
@@ -22,21 +22,34 @@ if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis
     from ackclock.scenario import Scenario
 
-__all__ = ["BASIS", "Fit", "Quantity", "fit", "fit_mirror", "model"]
+__all__ = [
+    "BASIS",
+    "MOST_BYTES",
+    "SEEDS",
+    "Fit",
+    "Known",
+    "Measures",
+    "Quantity",
+    "built",
+    "compared",
+    "fit",
+    "fit_mirror",
+    "model",
+]
 
 BASIS = 0.1
 """Maximum error in transfer time for the model to be used for what-if."""
 
 QUEUE_BASIS = 0.5
-"""Maximum error in mean RTT for the model to be used for what-if. Beyond it the model has a different queue, even if
-the transfer time happens to fit.
+"""Maximum error in mean RTT for the model to be used for what-if. Beyond it, the model has a different queue, even
+if the transfer time happens to fit.
 """
 
 OWN_PACE = 0.2
-"""Fraction of the lifetime without data to send above which a model without the application is useless."""
+"""Fraction of the lifetime with no data to send above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
-"""Minimum fraction of the time limited by the receiver's window, for the window to be part of the model."""
+"""Minimum fraction of the time limited by the receive window, for the window to be part of the model."""
 
 SEEDS = 8
 
@@ -48,7 +61,7 @@ MOST_BYTES = 2 * 10**9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """One quantity in the capture and in the model, as median, minimum and maximum over the seeds.
+    """One quantity, in the capture and in the model as median, minimum and maximum over seeds.
 
     Parameters
     ----------
@@ -72,7 +85,7 @@ class Quantity:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """A model of a capture's path.
+    """Model of a capture's path.
 
     Parameters
     ----------
@@ -111,7 +124,7 @@ class Fit:
         return ""
 
     def summary(self) -> dict[str, Any]:
-        """Return the fit as plain values, for JSON."""
+        """Return the fit as plain values for JSON."""
         from dataclasses import asdict
 
         return {
@@ -123,7 +136,7 @@ class Fit:
 
 
 def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_PACE) -> Scenario:
-    """Return the scenario of a diagnosis.
+    """Return the scenario built from a diagnosis.
 
     Parameters
     ----------
@@ -139,8 +152,6 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
     InputError
         If no model can be built: the diagnosis has no conclusions or no rate, or the application sets the pace.
     """
-    from ackclock.scenario import Scenario
-
     if found.refused or found.path is None or found.replay is None:
         raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
     path, row, seconds = found.path, found.connection, found.replay.seconds
@@ -155,33 +166,92 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
         raise InputError(
             f"found {row['bytes']:,} bytes and no rate; allowed: a transfer with round trips, of at most {MOST_BYTES:,} bytes"
         )
-    size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss + ACK_BYTES
+    held = life - seconds["idle"]
+    limited = row["most_window"] and seconds["rwnd"] > LEAST_RWND * held
+    known = Known(
+        path=path,
+        mss=found.mss,
+        bytes=row["bytes"],
+        segments=row["segments"],
+        life_s=life,
+        first_flight=max(1, min(round(row["first_flight"] / found.mss), 1000)),
+        timestamps=bool(row["timestamps"]),
+        sack=bool(row["sack"]),
+        window=int(row["most_window"]) if limited else None,
+    )
+    return built(known, name="path of a capture", controller=controller)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """Facts about a transfer from which a model is built, whether a capture or logs have told them.
+
+    Parameters
+    ----------
+    path
+        Estimates of the path; its rate and its base RTT are not None.
+    mss
+        Payload of a full segment, bytes.
+    bytes, segments
+        Size of the transfer, over all its flows.
+    life_s
+        Duration, s.
+    first_flight
+        Initial window, segments.
+    timestamps, sack
+        Options of its segments.
+    window
+        Receive window that limited each flow, bytes; None if none did.
+    flows
+        Number of parallel flows.
+    """
+
+    path: Way
+    mss: int
+    bytes: int
+    segments: int
+    life_s: float
+    first_flight: int
+    timestamps: bool = True
+    sack: bool = True
+    window: int | None = None
+    flows: int = 1
+
+
+def built(known: Known, *, name: str, controller: str) -> Scenario:
+    """Return the scenario of known facts: one bottleneck, and the same transfer over it."""
+    from ackclock.scenario import Scenario
+
+    path = known.path
+    assert path.wire_bps is not None
+    assert path.base_rtt_s is not None
+    size = known.mss * path.wire_bps / path.rate_bps if path.rate_bps else known.mss + ACK_BYTES
     rate = _whole_rate(path.wire_bps)
     delay_ns = max(int((path.base_rtt_s - 8 * (size + ACK_BYTES) / rate) / 2 * 1e9), 1000)
     link: dict[str, Any] = {"rate": f"{rate} bit/s", "delay": f"{delay_ns} ns", "queue": _queue(path, rate, size)}
     random = path.losses_random + path.losses_between
     if random:
-        link["loss"] = {"kind": "bernoulli", "p": min(random / max(row["segments"], 1), 0.5)}
-    stack: dict[str, Any] = {"initial_window": max(1, min(round(row["first_flight"] / found.mss), 1000))}
-    if not row["timestamps"]:
+        link["loss"] = {"kind": "bernoulli", "p": min(random / max(known.segments, 1), 0.5)}
+    stack: dict[str, Any] = {"initial_window": known.first_flight}
+    if not known.timestamps:
         stack["timestamps"] = False
-    if not row["sack"]:
+    if not known.sack:
         stack["sack"] = False
-    held = sum(seconds.values()) - seconds["idle"]
-    if row["most_window"] and seconds["rwnd"] > LEAST_RWND * held:
-        stack["receive_buffer"] = f"{int(row['most_window'])} B"
+    if known.window is not None:
+        stack["receive_buffer"] = f"{known.window} B"
+    flow: dict[str, Any] = {
+        "congestion_control": controller,
+        "workload": {"kind": "transfer", "bytes": f"{known.bytes // known.flows} B"},
+        "stack": stack,
+    }
+    if known.flows > 1:
+        flow["count"] = known.flows
     return Scenario.from_dict(
         {
-            "name": "path of a capture",
-            "duration": f"{int(max(4 * life, life + 5) * 1e3) + 1} ms",
+            "name": name,
+            "duration": f"{int(max(4 * known.life_s, known.life_s + 5) * 1e3) + 1} ms",
             "network": {"bottleneck": link},
-            "flows": [
-                {
-                    "congestion_control": controller,
-                    "workload": {"kind": "transfer", "bytes": f"{row['bytes']} B"},
-                    "stack": stack,
-                }
-            ],
+            "flows": [flow],
         }
     )
 
@@ -193,7 +263,7 @@ def _whole_rate(bps: float) -> int:
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
-    """Return the model's queue: as long as the losses indicate, otherwise twice the longest wait seen."""
+    """Return the model's queue: as long as indicated by losses, otherwise twice the longest observed wait."""
     assert path.base_rtt_s is not None
     assert path.greatest_rtt_s is not None
     waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
@@ -225,22 +295,42 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
     if not mirror:
         scenario = with_window(scenario, found.connection["most_window"])
     runs = [_measured(scenario, seed) for seed in range(1, seeds + 1)]
-    own = _measures(found)
+    assert found.path is not None
+    return compared(scenario, _measures(found), runs, bound=not found.path.identified, mirror=mirror)
+
+
+Measures = dict[tuple[str, str], float]
+"""(Name, unit) of each quantity -> its value; the transfer time comes first."""
+
+
+def compared(scenario: Scenario, own: Measures, runs: Sequence[Measures], *, bound: bool, mirror: bool = False) -> Fit:
+    """Compare a model with what was measured.
+
+    Parameters
+    ----------
+    scenario
+        The model.
+    own
+        Measured quantities.
+    runs
+        The same of each run of the model.
+    bound, mirror
+        As in `Fit`.
+    """
     made = [_quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run in runs]) for name, unit in own]
     error = made[0].error
-    assert found.path is not None
     return Fit(
         scenario=scenario,
         quantities=tuple(made),
         error=float("inf") if error is None else abs(error),
-        bound=not found.path.identified,
+        bound=bound,
         mirror=mirror,
     )
 
 
 def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
-    """Return the mirror for what-if; None if there is none, or if losses were caused by a full queue, because another
-    sender might have avoided them.
+    """Return the mirror for what-if; None if there is none, or if losses were caused by a full queue, because a
+    different sender might have avoided them.
 
     Parameters
     ----------
@@ -258,7 +348,7 @@ def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
         return None
 
 
-def _measured(scenario: Scenario, seed: int) -> dict[tuple[str, str], float]:
+def _measured(scenario: Scenario, seed: int) -> Measures:
     import ackclock
     from ackclock.diagnose import diagnose
 
@@ -268,7 +358,7 @@ def _measured(scenario: Scenario, seed: int) -> dict[tuple[str, str], float]:
         return _measures(diagnose(file))
 
 
-def _measures(found: Diagnosis) -> dict[tuple[str, str], float]:
+def _measures(found: Diagnosis) -> Measures:
     assert found.replay is not None
     assert found.path is not None
     held = {name: value for name, value in found.replay.seconds.items() if name != "idle"}

@@ -1,7 +1,6 @@
-"""Segments that a sender considers lost, given the ACKs received so far (RACK, RFC 8985).
-
-Lost segments are retransmitted before new data, lowest first. A packet with other content therefore shows that all
-lower ones had been retransmitted.
+"""Segments that a sender considers lost, given the ACKs received so far (RACK, RFC 8985). Lost segments are
+retransmitted before new data, lowest first. A packet with any other content therefore shows that all lower ones
+had been retransmitted.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ackclock.diagnose._unseen import LEAST_RTO_S
 __all__ = ["AGAIN", "Marks"]
 
 DEGREE = 3
-"""Number of segments that must be reported above a hole for it to be repaired at once."""
+"""Number of segments reported above a hole for it to be repaired at once."""
 
 RACK = 0.25
 """Fraction of the minimum RTT that RACK waits if fewer segments are reported."""
@@ -25,7 +24,7 @@ AGAIN = 0.9
 """Fraction of the minimum RTT within which the loss of a retransmission cannot be detected."""
 
 PROBE = 2
-"""Round trips for which a tail loss probe waits (RFC 8985)."""
+"""Number of RTTs for which a tail loss probe waits (RFC 8985)."""
 
 WRAP = 1 << 32
 
@@ -34,7 +33,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Marks:
-    """Scoreboard of a sender.
+    """A sender's scoreboard.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ class Marks:
     lost: dict[int, float] = field(default_factory=dict)
     """Offset of each segment considered lost and not yet retransmitted -> time of that decision."""
     newest: tuple[float, float] = (float("-inf"), 0.0)
-    """Latest departure among the delivered segments known to the sender: time, and index among all departures."""
+    """Latest departure among segments known by the sender to be delivered: time, and index among all departures."""
     una: int = 1
     _next: int = 0
     _nxt: int = 1
@@ -93,11 +92,11 @@ class Marks:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is reported missing and no loss is under repair."""
+        """Whether nothing is reported missing and no loss is being repaired."""
         return self.una >= self._high and not self._told
 
     def timeout(self, t: float) -> None:
-        """Expire the timer: every segment sent at least a round trip ago is considered lost."""
+        """Expire the timer: every segment sent at least one RTT ago is considered lost."""
         for start in self._open:
             if self._sent[start][0] <= t - max(self._rtt, self.trip):
                 self.lost.setdefault(start, t)
@@ -108,8 +107,8 @@ class Marks:
         return self._sent.get(start, (float("inf"), 0.0, False))[0]
 
     def probe(self, t: float) -> float:
-        """Return the departure of a lost probe. After the probe, which restarts the timer, the timer sent the next
-        retransmission, which was also lost.
+        """Return the departure of a lost probe. The probe restarted the timer, which then sent the next
+        retransmission, also lost.
         """
         last = max(self._heard, max((self._sent[start][0] for start in self._open), default=0.0))
         return min((last + t) / 2, last + PROBE * self._rtt + (LEAST_RTO_S if len(self._open) < 2 else 0.0))

@@ -21,7 +21,7 @@ CUT: dict[str, Any] = {
     "hosts": [{"name": "sender", "cuts_packets": True}],
     "flows.0.host": "sender",
 }
-"""Settings of a sender whose network card splits multi-segment packets, so that single segments cross the path, as from
+"""Settings of a sender with a NIC that splits multi-segment packets, so that single segments cross the path, as from
 a real host.
 """
 
@@ -31,14 +31,14 @@ SYN_BYTES = 60
 MOST_WRITES = 20_000
 
 MOMENT = 0.05
-"""Fraction of the round trip below which waits for the application are ignored."""
+"""Fraction of the RTT below which waits for the application are ignored."""
 
 
 def mirrored(
     found: Diagnosis, *, controller: str = "cubic", slack: float = 1.0, most_bytes: int | None = None
 ) -> Scenario:
-    """Return the model of a diagnosis with exactly the capture's losses, whose application writes at the captured
-    times.
+    """Return the model of a diagnosis with exactly the capture's losses and with an application that writes at
+    the captured times.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def mirrored(
     link = scenario.network.bottleneck
     hand = found.connection["handshake_rtt_s"]
     assert link is not None
-    # the small packets of a handshake do not queue behind others of their connection
+    # the small handshake packets do not queue behind others of their connection
     if hand is not None and hand == hand:
         delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
         if 0 < delay < units.whole(link.delay, units.DURATION):
@@ -98,8 +98,8 @@ def mirrored(
 
 
 def with_window(scenario: Scenario, most: float | None) -> Scenario:
-    """Set the receive buffer that results in this window. A buffer offers slightly less than its size; a trial run
-    measures how much.
+    """Set the receive buffer that results in this window. A buffer advertises slightly less than its size; a trial
+    run measures how much.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
 
 
 def _writes(played: Replay, base_rtt_s: float, left: int) -> list[dict[str, Any]]:
-    """Return the times and sizes of writes. A write ends when the sender has had nothing to send for longer than `MOMENT`."""
+    """Return write times and sizes. A write ends when the sender has had nothing to send for longer than `MOMENT`."""
     begins, start, made, waited = 0.0, 1, [], 0.0
     origin = played.instants[0].t
     for before, now, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["ANY", "BOTH", "BUFFERED", "EITHER", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
-"""Cause for a paced sender that was limited by pacing or the window; a capture does not show by which."""
+"""Cause for a paced sender limited by pacing or the window; a capture does not show by which."""
 
 ANY = "pacing, the congestion window or a queue in the sender's host"
-"""Cause for a paced sender on a path without a queue: a queue in the host spaces packets out as well."""
+"""Cause for a paced sender on a path without a queue: a queue in the host also spaces packets out."""
 EITHER = "the congestion window or the send buffer"
 """Cause for a sender with the same bytes in flight in every round trip."""
 
@@ -27,7 +27,7 @@ BUFFERED = "the application or its send buffer"
 """Cause for a sender whose application writes after ACKs, up to the same amount in flight."""
 
 NEARER, NEARER_S = 20, 0.02
-"""Minimum handshake RTT, in base RTTs and in seconds, for the handshake to have been answered by a host further away than the data receiver."""
+"""Minimum handshake RTT, in base RTTs and in seconds, indicating that the handshake was answered by a host further away than the data receiver."""
 
 WORTH_TELLING = 0.01
 """Minimum fraction of the time for a cause to be reported; the accuracy of the causes is no better."""
@@ -36,7 +36,7 @@ WORTH_TELLING = 0.01
 def together(
     seconds: Mapping[str, float], paced: bool, unqueued: bool = False, level: bool = False
 ) -> dict[str, float]:
-    """Return times by cause. The time of the congestion window is added to `pacing` if the sender paces, and so is that
+    """Return times by cause. If the sender paces, the congestion window's time is added to `pacing`, and so is that
     of a possible queue in the host.
 
     Parameters

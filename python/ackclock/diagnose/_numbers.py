@@ -1,9 +1,7 @@
-"""Losses on the path of a capture taken at the receiver, found by the identification field of IP headers.
-
-Linux increments the field for each packet that one end of a connection sends, retransmissions included. The field
-therefore gives the order of departure, and a gap between two numbers is a loss. The lost packet carried new data if the
-next packet is further on. Otherwise it was a retransmission, or the end of a flight whose retransmission
-comes next.
+"""Losses on the path of a receiver-side capture, found from the identification field in IP headers. Linux increments
+the field for each packet sent by one end of a connection, including retransmissions. The field therefore reveals the
+order of departure, and a gap between two numbers is a loss. The lost packet carried new data if the next packet's
+offset shows a gap. Otherwise it was a retransmission, or the end of a flight to be retransmitted next.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ IN_A_ROW = 0.5
 
 SAME = 0.02
 """Fraction of packets that repeat an earlier number above which the numbers are not used. Hosts that write 0 number
-only the segments that a network card cuts from one packet, each time from 0.
+only the segments into which a NIC splits one packet, each time from 0.
 """
 
 FEW = 3
-"""Maximum number of unexplained gaps with which the numbers are still used."""
+"""Maximum number of unexplained gaps for the numbers to be used."""
 
 WRAP = 1 << 16
 
@@ -37,7 +35,7 @@ MOST_LOST = 4096
 """Maximum number of losses in one gap."""
 
 SILENCE = 1.5
-"""Round trips without a packet, after which a timer may have sent the next one: a tail loss probe waits for two."""
+"""Number of RTTs without a packet after which a timer may have sent the next one: a tail loss probe waits for two."""
 
 PSH = 0x08
 
@@ -46,7 +44,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class _Missing:
-    """A missing number: its index among the received ones, earliest and latest departure, assumed departure."""
+    """A missing number: index among the received ones, earliest and latest departure, assumed departure."""
 
     at: float
     before: float
@@ -76,7 +74,7 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
     """
     if len(own) < 2 or not any(row[10] for row in own):
         return None
-    # Linux sends a SYN/ACK with number 0; the numbers of its connection start elsewhere
+    # Linux sends a SYN-ACK with number 0; its connection's numbers start elsewhere
     shakes = next((i for i, row in enumerate(own) if row[2] != "syn" or row[10]), 0)
     made = [int(own[shakes][10]) - shakes + i for i in range(shakes + 1)]
     for row in own[shakes + 1 :]:
@@ -109,7 +107,7 @@ def _parts(row: Row, mss: int) -> int:
 
 @dataclass(slots=True)
 class Departed:
-    """Every departure in order, with the numbers of lost repairs and of missing packets of unknown content."""
+    """Every departure in order, with the numbers of lost retransmissions and of missing packets with unknown content."""
 
     made: list[Departure]
     repairs: int
@@ -117,7 +115,7 @@ class Departed:
 
 
 class _Due(NamedTuple):
-    """A hole that may have been retransmitted. Certain ones sort first, then by offset."""
+    """A hole that may have been retransmitted. Certain ones are sorted first, then by offset."""
 
     optional: bool
     start: int
@@ -126,7 +124,7 @@ class _Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Sender:
-    """The sender's departures, as reconstructed from the numbers."""
+    """The sender's departures, reconstructed from the numbers."""
 
     server: bool
     mss: int
@@ -139,19 +137,19 @@ class _Sender:
     made: list[Departure] = field(default_factory=list)
     nxt: int = 1
     missing: list[int] = field(default_factory=list)
-    """Offsets of segments that were sent and have not arrived yet, ascending."""
+    """Offsets of segments sent but not yet arrived, ascending."""
     new: int = 0
-    """Number of lost segments of new data before the next delivered one."""
+    """Number of lost new-data segments before the next delivered one."""
     to: int = 1
-    """Offset of the next delivered segment of new data."""
+    """Offset of the next delivered new-data segment."""
     others: int = 0
     """Number of other lost packets before that segment: retransmissions, or the end of a flight if the next packet is itself a retransmission."""
     undecided: list[_Missing] = field(default_factory=list)
     opened: dict[float, float] = field(default_factory=dict)
     told: dict[float, float] = field(default_factory=dict)
-    """Arrival time of an ACK -> bytes that it acknowledges, minus those already reported by SACK blocks."""
+    """Arrival time of an ACK -> bytes that it acknowledges, minus those already reported in SACK blocks."""
     edges: dict[float, float] = field(default_factory=dict)
-    """Arrival time of an ACK -> end of the receiver's window after it."""
+    """Arrival time of an ACK -> end of the receive window after it."""
     left_at: Counter[float] = field(default_factory=Counter)
     repairs: int = 0
     unknown: int = 0
@@ -163,7 +161,7 @@ class _Sender:
             self.marks.left(start, length, unit.t, unit.at)
 
     def lost_anew(self, unit: _Missing, to: int, like: Row) -> None:
-        """Record the loss of one segment of new data below an offset."""
+        """Record the loss of one new-data segment below an offset."""
         length = min(self.mss, to - self.nxt)
         self.lost(unit, self.nxt, length, like, "data")
         insort(self.missing, self.nxt)
@@ -188,7 +186,7 @@ class _Sender:
         lower holes were.
         """
         own = self.marks.lost.get(row[3], math.inf)
-        again = silent and self.was_lost(row[3], max(before, own))  # sent by a timer, after a lost one
+        again = silent and self.was_lost(row[3], max(before, own))  # sent by a timer, after a lost packet
         made = []
         for start, since in self.marks.lost.items():
             left = max(before, since)
@@ -199,13 +197,13 @@ class _Sender:
         return sorted(made)
 
     def may_be(self, start: int, unit: _Missing) -> bool:
-        """Return whether a packet may be the retransmission of a hole, however the hole was reported."""
+        """Return whether a packet may be the retransmission of a hole, regardless of how the hole was reported."""
         since = self.marks.since(start)
         return since <= unit.after - AGAIN * self.trip and self.was_lost(start, unit.t)
 
     def released(self, before: float, t: float, count: int, then: int) -> int:
-        """Return how many of the missing packets the previous ACK released: those that it allowed beyond the ones that
-        arrived, as far as the ACKs up to the next packet do not explain them.
+        """Return how many of the missing packets were released by the previous ACK: those that it permitted beyond
+        the ones that arrived, unless the ACKs up to the next packet explain them.
         """
         opened = self.opened
         room = opened.get(before, 0.0) / self.mss - self.left_at[before]
@@ -219,8 +217,8 @@ class _Sender:
         return max(round(min(self.opened.get(before, 0.0) / self.mss - self.left_at[before], count)), 0)
 
     def at_once(self, heard: list[float], count: int) -> list[float]:
-        """Return departures if no ACK released both packets. Each ACK releases what it acknowledges as long as there is
-        data; the first ACK released the rest.
+        """Return departures if no ACK released both packets. Each ACK releases as much as it acknowledges while there
+        is data; the first ACK released the rest.
         """
         made: list[float] = []
         for t in heard:
@@ -232,8 +230,8 @@ class _Sender:
         """Return the departure of each missing packet between two delivered ones, if nothing was missing at the
         receiver. The first of these ACKs released the earlier packet, the last ACK the later one.
 
-        Each ACK releases at least what it acknowledges. Anything beyond that is the end of its burst, which a full queue drops. The earlier
-        ACKs get the rest in proportion, within the receiver's window at that time.
+        Each ACK releases at least as much as it acknowledges. Anything beyond that is the end of its burst, dropped
+        by a full queue. The earlier ACKs get the rest in proportion, within the receive window at that time.
         """
         first, last = heard[0], heard[-1]
         share = [self.opened.get(t, 0.0) / self.mss for t in heard]
@@ -251,7 +249,7 @@ class _Sender:
         return made + [last] * (rest + mine)
 
     def was_lost(self, start: int, t: float) -> bool:
-        """Return whether a retransmission sent at this time may have been lost: the next one follows a round trip later at the earliest."""
+        """Return whether a retransmission sent at this time may have been lost: the next one follows at least one RTT later."""
         comes = self.comes.get(start, [])
         later = bisect_left(comes, t)
         return later == len(comes) or comes[later] >= t + AGAIN * self.trip
@@ -348,8 +346,8 @@ def departures(
 
 
 def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int, *, pushed: bool) -> list[float]:
-    """Return the departures of the missing packets between two others: when the previous ACK or a later one released
-    them, or together with the next packet.
+    """Return the departures of the missing packets between two others: released by the previous ACK or a later one,
+    or together with the next packet.
     """
     if not gap or t == before:
         return [t] * gap
@@ -398,7 +396,7 @@ def _told(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _edges(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """Return ACK arrival times -> end of the receiver's window."""
+    """Return ACK arrival times -> end of the receive window."""
     made: dict[float, float] = {}
     edge = 1.0
     for t, row in acks:
@@ -422,7 +420,7 @@ def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
 
 
 def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> tuple[int, int]:
-    """Return the offset of the next packet with new data, and how many numbers are missing up to it."""
+    """Return the offset of the next packet with new data, and the number of missing packets before it."""
     numbers = 0
     for i in range(at, len(own)):
         numbers += (gaps[i] or 0) if i > at else 0
@@ -433,13 +431,13 @@ def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> t
 
 
 def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, wait: float) -> bool:
-    """Return whether a packet is followed by a pause in the data, which means that a timer sent it."""
+    """Return whether a packet is followed by a pause in the data, which means that it was sent by a timer."""
     behind = (left[i] for i in range(at + 1, len(own)) if own[i][4] and gaps[i] is not None)
     return next(behind, math.inf) >= left[at] + wait
 
 
 def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
-    """Assign contents to the missing packets between two packets with data: pending retransmissions come first."""
+    """Assign contents to the missing packets between two data packets; pending retransmissions come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
     for i, unit in enumerate(pending):
         must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)

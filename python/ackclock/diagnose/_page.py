@@ -1,4 +1,4 @@
-"""The page of a diagnosis: answer, causes, path, congestion control, model, and changes that would help."""
+"""The diagnosis page: answer, causes, path, congestion control, model, and changes that would help."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CHANGED = (
 """Text below a table of changes."""
 
 RATE_BOUND = " The path was never full: its rate and its queue in the model are the least that the capture allows."
-"""Text below the table of a model whose rate is a bound."""
+"""Text below the table of a model with a rate that is only a bound."""
 
 DRAWN = 2
-"""Number of candidates drawn next to the capture."""
+"""Number of candidates drawn beside the capture."""
 
 
 def page(
@@ -118,14 +118,14 @@ def _causes(found: Diagnosis) -> list[Section]:
 
 
 def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
-    """Return the bytes lost to a cause, as text."""
+    """Return the bytes lost to a cause as text."""
     if lost_bytes is None or found.path is None:
         return NONE
     return f"{'' if found.path.identified else 'at least '}{lost_bytes / 1e6:,.3f}"
 
 
 def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
-    """Return the rows of the path table, as text."""
+    """Return the path table's rows as text."""
     from ackclock.text import rate
 
     path, row = found.path, found.connection
@@ -229,7 +229,7 @@ def _flights(identity: Identity) -> Live:
 
 
 def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
-    """Return the rows of a model's table, as text."""
+    """Return the rows of a model's table as text."""
     from ackclock.text import rate
 
     shown: dict[str, Callable[[float], str]] = {"share": share, "s": seconds, "bit/s": rate}

@@ -1,9 +1,9 @@
 """Times at which packets passed the bottleneck, and how long each had waited there.
 
 An ACK may be late but never early: the receiver delays some (RFC 5681), or reports several segments above a hole at a
-time. But a packet leaves the bottleneck before the packets behind it, by at least their transmission time. The least
-delayed ACK in the next round trips therefore gives the time. A lost packet would have left after the packet before
-it.
+time. However, a packet leaves the bottleneck before the packets behind it, by at least their transmission time. The
+least delayed ACK in the next round trips therefore determines the time. A lost packet would have left after the
+packet before it.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 __all__ = ["Passed", "Waits"]
 
 HORIZON = 4
-"""Number of median round trips within which later ACKs are used. A repair, during which all ACKs may be late, takes one round trip."""
+"""Number of median RTTs within which later ACKs are used. A loss repair, during which all ACKs may be late, takes one RTT."""
 
 PASSES = 3
-"""Number of passes over the segments of one ACK: each gives the time of one more segment after the last precise ACK."""
+"""Number of passes over one ACK's segments: each determines the time of one more segment after the last precise ACK."""
 
 CALM = 0.5
 """Minimum fraction of the data before the last ACK at which nothing was missing, for later ACKs to be ignored."""
 
 HELD_S = 1.1e-3
-"""Maximum ACK delay while segments are missing, s (Linux, with the slack of its timer). No ACK shows how long the delay
-was.
+"""Maximum ACK delay while segments are missing, s (Linux, with the slack of its timer). No ACK reveals how long the
+delay was.
 """
 
 NEAR = 0.01
 """Maximum deviation of the time between two ACKs from a whole number of packets, in packet transmission times."""
 
 SETTLED = 3
-"""Number of ACKs after a loss, one of which must be as late as the ACK before it; single ACKs may vary."""
+"""Number of ACKs after a loss, one of which must be as late as the ACK before it; individual ACKs may vary."""
 
 SOON = 0.98
 """Fraction of the base RTT before which no ACK can belong to a transmission."""
@@ -66,16 +66,16 @@ class Waits:
 
 @dataclass(slots=True)
 class Passed:
-    """Departures in order, retransmissions included, and the times at which ACKs reported them."""
+    """Departures in order, including retransmissions, and the times at which ACKs reported them."""
 
     left: array[float] = field(default_factory=lambda: array("d"))
     size: array[int] = field(default_factory=lambda: array("l"))
     told: array[float] = field(default_factory=lambda: array("d"))
-    """Time of the reporting ACK, s; -1 for packets that did not arrive, as far as the capture shows."""
+    """Time of the reporting ACK, s; -1 for packets that, according to the capture, did not arrive."""
     place: array[int] = field(default_factory=lambda: array("q"))
     """Bytes delivered up to this packet, in order of departure."""
     lost: array[int] = field(default_factory=lambda: array("l"))
-    """Numbers of the packets that were retransmitted."""
+    """Numbers of the retransmitted packets."""
 
     calm: float = -1.0
     """Time of the last ACK at which nothing was missing; all later ACKs may be delayed."""
@@ -89,13 +89,13 @@ class Passed:
         return len(self.left) - 1
 
     def tell(self, numbers: list[int], t: float, delivered: int) -> None:
-        """Record that packets arrived, after which `delivered` bytes had been delivered."""
+        """Record packet arrivals, after which `delivered` bytes had been delivered."""
         for number in sorted(set(numbers), reverse=True):
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]
 
     def waits(self, *, base: float, rate: float, mss: int, whole: bool = True) -> Waits:
-        """Return the waiting times of the packets.
+        """Return the packets' waiting times.
 
         Parameters
         ----------
@@ -125,8 +125,8 @@ class Passed:
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate
         apart = np.diff(told[came], prepend=-1.0, append=-1.0) != 0.0
-        # An ACK of several packets was sent when the last of them arrived. The others, or a single packet, may have
-        # waited for it.
+        # An ACK for several packets was sent when the last of them arrived. The others, or a single packet, may
+        # have waited for it.
         held = ~apart[1:] | (apart[:-1] & (size[came] < 2 * mss))
         soonest = left[came] + base
         for _ in range(PASSES):
@@ -150,7 +150,7 @@ class Passed:
         )
 
     def _between(self, came: Ints, lost: Ints, *, base: float, rate: float, mss: int) -> Floats:
-        """Return how long, between two delivered packets, the bottleneck was busy with packets that were lost after it.
+        """Return how long, between two delivered packets, the bottleneck was busy with packets lost behind it.
         The later packet was already queued when the earlier one left the bottleneck, so everything between their ACKs
         is a whole number of packets. Zero if a packet's transmission is shorter than the time for which an ACK may be
         delayed.
@@ -177,7 +177,7 @@ class Passed:
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:
-    """Return, for each value, the minimum of it and the following ones, over windows of this length."""
+    """Return, for each value, the minimum over it and the following ones, in windows of this length."""
     import numpy as np
 
     padded = np.full(-(-(len(values) + count) // count) * count, np.inf)

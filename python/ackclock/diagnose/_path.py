@@ -1,5 +1,5 @@
-"""Estimates of a path from a connection's packets: base RTT, the bottleneck's rate or a bound of it, the queue, losses
-by kind.
+"""Path estimates from a connection's packets: base RTT, the bottleneck rate or a bound on it, the queue, losses by
+kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STANDS_S = 2e-3
 
 LEAST_PACKETS, STRETCHES = 100, (20, 80, 320)
 """Minimum number of packets delivered from a queue for a rate estimate: in total, and per uninterrupted
-piece. Longer pieces are used if the shorter ones disagree because ACKs jitter.
+piece. Longer pieces are used if shorter ones disagree because of ACK jitter.
 """
 
 LEAST_PIECES, NARROWER = 8, 1.5
@@ -31,12 +31,12 @@ HALF, TIGHT = 0.5, 2e-3
 """Fraction of the pieces, by bytes, that must agree to determine the rate, and their maximum relative difference."""
 
 AGREE = 0.06
-"""Maximum relative difference within the best half. Beyond it the pieces give no rate, and the transfer's own rate is a
-lower bound.
+"""Maximum relative difference within the best half. Beyond it, the pieces do not determine the rate, and the
+transfer's own rate is a lower bound.
 """
 
 PLACE = 0.7
-"""Fraction of the pieces, by bytes and starting with the slowest, that is used if they do not agree within `TIGHT`."""
+"""Fraction of the pieces, by bytes and starting with the slowest, used if they do not agree within `TIGHT`."""
 
 OPEN = 0.5
 """Fraction of the maximum window so far, below which the receiver's application, not the path, sets the pace."""
@@ -48,12 +48,12 @@ FULL, EMPTY = 0.8, 0.2
 """Fractions of the longest wait: a loss above the first hit a full queue, a loss below the second an empty one."""
 
 AGREEING, BEYOND = 2, 0.25
-"""Number of losses needed to determine a queue's length, and fraction of a segment by which the lost packets would have
-waited longer than every delivered one. A single loss may have another cause.
+"""Number of losses needed to determine a queue's length, and fraction of a segment by which lost packets would have
+waited longer than every delivered one. A single loss may have a different cause.
 """
 
 BLURRED = 2
-"""Segments by which they may have waited less, if departures of lost packets are known only approximately."""
+"""Number of segments by which they may have waited less, if lost packets' departures are known only approximately."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,11 +152,9 @@ def estimate(
 
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """Return the delivery rate over periods with a queue; without such periods, the highest rate of any round
-    trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed wait of the sender show less; pieces after
-    late, bunched ACKs show more.
-
-    If half of the pieces, by bytes, agree, they give the rate. Otherwise longer pieces are tried, on which late ACKs have
-    less effect.
+    trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed sender wait show less; pieces after late,
+    bunched ACKs show more. If half of the pieces, by bytes, agree, they determine the rate. Otherwise longer pieces
+    are tried, on which late ACKs have less effect.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     most = _most(found, base, mss)
@@ -207,7 +205,7 @@ def _pieces(found: Replay, stands: float, least: int) -> list[tuple[float, int]]
 
 def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) -> tuple[float, float]:
     """Return the rate determined by pieces in ascending order, and the maximum relative difference within the best
-    half. For long pieces the best half gives the rate, because late and bunched ACKs hardly affect them.
+    half. For long pieces, the best half determines the rate, because late and bunched ACKs hardly affect them.
     """
     best = pieces
     narrowest, apart = AGREE if long else TIGHT, float("inf")
@@ -232,9 +230,9 @@ def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) 
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:
-    """Return the highest rate delivered within a round trip, bit/s, as a lower bound of the path's rate. The round trip
-    begins with an ACK of two segments, because an ACK of a single one may have been delayed, which would make the data
-    after it seem faster.
+    """Return the highest rate delivered within a round trip, bit/s, as a lower bound on the path's rate. The round
+    trip begins with an ACK for two segments, because an ACK for a single one may have been delayed, which would make
+    the data after it seem faster.
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
@@ -244,7 +242,7 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     for t, delivered in points:
         while t - points[first][0] > span:
             first += 1
-        if first:  # counts from the data delivered before the round trip
+        if first:  # counted from the data delivered before the round trip
             begin, before = points[first - 1]
             best = max(best, 8 * (delivered - before) / (t - begin))
     if best == 0.0 and len(points) > 1 and points[-1][0] > points[0][0]:

@@ -1,4 +1,4 @@
-"""Capture point of a connection, seen from its data."""
+"""A connection's capture point, relative to its data direction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["guess", "place"]
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """Return the capture point, seen from the data.
+    """Return the capture point, relative to the data direction.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def guess(played: Replay, row: Mapping[str, Any]) -> str:
-    """Guess the capture point without a handshake: `sender` if data follows ACKs immediately, else `unknown`.
+    """Guess the capture point without a handshake: `sender` if data immediately follows ACKs, else `unknown`.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Detects a policer: a token bucket that fills at a fixed rate and drops packets that find it empty, without delaying any.
 
 The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). The bytes that passed
-between the first and the last loss give the rate. The bucket, empty at the first loss, is filled at that rate, and each
-delivered segment removes its bytes. A policer drops segments that find the bucket empty, and passes all others. Random
-losses occur at any level; a queue delays packets before it drops some.
+between the first and the last loss determine the rate. The bucket, empty at the first loss, is filled at that rate,
+and each delivered segment removes its bytes. A policer drops segments that find the bucket empty, and passes all
+others. Random losses occur at any level; a queue delays packets before it drops some.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FULL, OVERDRAWN = 0.1, 0.03
 """Maximum fraction of lost segments that may have found tokens, and of delivered ones that may have found none."""
 
 NEAR_SEGMENTS = 4
-"""Uncertainty of the bucket's level, segments: departure times are known, arrival times at the bucket are not."""
+"""Uncertainty in the bucket level, segments: departure times are known, arrival times at the bucket are not."""
 
 FASTER = 1.1
-"""Factor by which the path must have been faster than the policer at some time. Otherwise a very short queue explains
+"""Factor by which the path must at some time have been faster than the policer. Otherwise a very short queue explains
 the losses.
 """
 
@@ -117,6 +117,6 @@ def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss
         return None
     early = sum(size for _, size, _ in sent[:first])
     burst = max(early - rate * (sent[first][0] - sent[0][0]), 0.0)
-    if burst < mss:  # a bucket is full before the first packet, so these losses have another cause
+    if burst < mss:  # a bucket is full before the first packet, so these losses have a different cause
         return None
     return Policer(rate_bps=8 * rate, burst_bytes=burst)

@@ -1,8 +1,8 @@
 """Meaning of PSH in a capture: the end of a write, or nothing.
 
-Linux marks the last segment of a write, another one whenever half of the largest window was written since the last mark
-(`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks,
-including ours, mark segments after which nothing is left to send. The capture shows which stack it is: if bursts ended
+Linux marks the last segment of a write, a segment whenever half the largest window has been written since the last
+mark (`forced_push`), and the last segment of every multi-segment packet (`__tcp_transmit_skb`). Other stacks,
+including ours, mark segments that leave nothing to send. The capture shows which stack it is: if bursts ended
 by a window or by pacing are marked as well, the mark means nothing. A segment that is not full always ends a write.
 """
 
@@ -18,10 +18,10 @@ __all__ = ["marks_tell", "without_marks"]
 PSH = 0x08
 
 LEAST, MARKED = 3, 0.8
-"""Minimum number of packets with several segments, and fraction of marked ones above which the mark means nothing."""
+"""Minimum number of multi-segment packets, and fraction marked above which the mark means nothing."""
 
 ENDED = 0.3
-"""Fraction of marked bursts, among those with a full last segment, above which the mark means nothing."""
+"""Fraction of bursts marked, among those with a full last segment, above which the mark means nothing."""
 
 BURSTS = 10
 """Number of multi-segment bursts that suffices if single segments are marked only at the end of a write."""
@@ -36,9 +36,9 @@ marked.
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
     """Return whether PSH on a full segment shows the end of a write.
 
-    A host that hands packets of several segments to its network card marks nearly all of them, which is visible at the
-    sender. If a card, a switch or the path has cut them, nearly every burst ends in a mark. Large packets at the
-    receiver were joined there, regardless of the sender's marks.
+    A host that hands multi-segment packets to its NIC marks nearly all of them, which is visible at the sender. If a
+    NIC, a switch or the path has split them, nearly every burst ends in a mark. Large packets at the receiver were
+    merged there, regardless of the sender's marks.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
 
 
 def _share(bursts: pl.DataFrame) -> float:
-    """Return the fraction of bursts whose last segment is marked."""
+    """Return the fraction of bursts with a marked last segment."""
     return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:
-    """Return the packets with PSH removed from the full segments of one side.
+    """Return the packets with PSH removed from one side's full segments.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Replays one direction of a connection as its sender saw it, and finds what limited the sender between two packets
-(`_waits`).
+"""Replays one direction of a connection from its sender's point of view, and finds what limited the sender between
+two packets (`_waits`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ackclock.diagnose._waits import (
     is_paced,
     last_departures,
     with_buffer,
+    with_small,
 )
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ __all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 PSH, FIN = 0x08, 0x01
 
 LONGEST_GAP_S = 2e-4
-"""Upper bound of `gap`, the sender's own delay between an ACK and the data that it releases, s."""
+"""Upper bound of `gap`, the sender's own delay between an ACK and the data it releases, s."""
 
 SLICE = 50_000
-"""Number of rows converted to plain values at a time."""
+"""Number of rows converted to plain values at once."""
 
 UNKNOWN = (0.0, 2, 0, 0)
 """Entry of `sent_at` for bytes that were not sent as one packet; treated as sent twice."""
@@ -44,7 +45,7 @@ UNKNOWN = (0.0, 2, 0, 0)
 
 @dataclass(kw_only=True, slots=True)
 class Replay:
-    """Result of a replay; times are seconds from the first packet of the capture."""
+    """Replay result; times are seconds since the capture's first packet."""
 
     instants: list[Instant]
     causes: list[str]
@@ -57,11 +58,11 @@ class Replay:
     timeouts: int = 0
     paced: bool = False
     level: bool = False
-    """Whether the sender does not pace and the bytes in flight are the same in every round trip."""
+    """Whether the sender does not pace and the same number of bytes is in flight in every round trip."""
     buffered: bool = False
     """Whether the application may have been waiting for send buffer space."""
     nagle: float = 0.0
-    """Part of the application's time in which Nagle's algorithm held back a short segment that was already written, s."""
+    """Part of the application's time in which Nagle's algorithm held back a short segment already written, s."""
     small: bool = False
     """Whether writes of less than a segment wait for the ACK of the previous one (Nagle)."""
     acks: int = 0
@@ -70,7 +71,7 @@ class Replay:
 
 
 def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
-    """Replay the packets of a connection, captured at its sender.
+    """Replay a connection's packets, captured at its sender.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
 
 
 def gap(packets: pl.DataFrame, server: bool) -> float:
-    """Return three times the usual time between an ACK and the data that it releases, s.
+    """Return three times the usual time between an ACK and the data it releases, s.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ class _Sender:
             int, tuple[float, int, int, int]
         ] = {}  # end -> time of first transmission, number of transmissions, length, number of the last transmission
         self.passed = Passed()
-        self.news: list[int] = []  # numbers of the packets that the current ACK reports
+        self.news: list[int] = []  # numbers of the packets reported by the current ACK
         self.heard_at = 0.0
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
@@ -187,11 +188,11 @@ class _Sender:
             return
         now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
-        # a segment that ends at the window's edge was cut there
+        # a segment that ends at the window edge was cut there
         now.pushed = (bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0) and end != self.edge
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
-            # A tail loss probe with new data is sent two round trips after the last arrival, or when the timer of the
-            # first segment in flight would expire.
+            # A tail loss probe with new data is sent two RTTs after the last arrival, or when the timer for the first
+            # segment in flight would expire.
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt or self._is_due(t)
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
@@ -203,7 +204,7 @@ class _Sender:
         at = bisect_left(self.order, end, self.first)
         if at < len(self.order):
             *_, whole, number = self.sent_at[self.order[at]]
-            if self.order[at] - whole < end:  # a piece cut by a network card stands for the whole packet
+            if self.order[at] - whole < end:  # a piece split off by a NIC represents the whole packet
                 self.passed.lost.append(number)
             self._cut(at, seq, end)
         if end in self.sent_at:
@@ -236,7 +237,7 @@ class _Sender:
             self.quiet_since = t
 
     def _cut(self, at: int, seq: int, end: int) -> None:
-        """Split an entry after one of several segments that were sent as one packet is retransmitted alone. Each piece
+        """Split an entry after one of several segments sent as one packet has been retransmitted alone. Each piece
         then has its own entry.
         """
         whole = self.order[at]
@@ -248,8 +249,8 @@ class _Sender:
                 self.sent_at[edge] = (first, times, edge - begin, number)
 
     def _is_due(self, t: float) -> bool:
-        """Return whether the first segment in flight has waited for the retransmission timeout, and no probe has been
-        sent since the last ACK.
+        """Return whether the first segment in flight has waited for the retransmission timeout with no probe sent
+        since the last ACK.
         """
         first = self.sent_at.get(self.order[self.first], UNKNOWN) if self.first < len(self.order) else UNKNOWN
         due = self.srtt is not None and first[1] == 1 and t - first[0] >= self.srtt + LEAST_RTO_S
@@ -384,8 +385,11 @@ class _Sender:
         )
         nagle = behind_small(self.done, causes, self.mss)
         buffered = nagle <= waited / 2 and is_buffered(self.done, causes)
+        small = holds_small_back(self.done, self.mss)
         if buffered:
             causes = with_buffer(self.done, causes, self.mss)
+        elif small:
+            causes = with_small(self.done, causes, self.mss)
         seconds = dict.fromkeys(CAUSES, 0.0)
         carried = dict.fromkeys(CAUSES, 0)
         for i, cause in enumerate(causes):
@@ -402,7 +406,7 @@ class _Sender:
             paced=paced,
             buffered=buffered,
             nagle=nagle,
-            small=holds_small_back(self.done, self.mss),
+            small=small,
             level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,
@@ -419,7 +423,7 @@ def unexplained(found: Replay) -> float:
         Replay of the sender.
     """
     if found.small:
-        return 0.0  # several writes can fill a segment, which is sent after the last of them
+        return 0.0  # several writes can fill a segment, which is sent after the last one
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
     # no new data was sent after this instant

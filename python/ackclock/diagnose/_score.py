@@ -14,8 +14,9 @@ FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
 """Changes in flight size caused by a lost ACK or another detail of the path: relative, and in segments."""
 
 MOST = 0.7
-"""Fraction of the data over which a candidate has to agree with the capture. Hosts differ in when they cut packets,
-join them and wake up. That changes an episode, but neither the growth between losses nor the decrease at each loss.
+"""Fraction of the data over which a candidate has to agree with the capture. Hosts differ in when they split
+packets, merge them and wake up. This changes an episode, but neither the growth between losses nor the decrease at
+each loss.
 """
 
 OTHERWISE, WIDE = 0.2, 0.5
@@ -28,7 +29,7 @@ ROUNDS = 3
 
 
 def apart(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of two curves; data that only one of them has sent counts in full."""
+    """Return the mean relative difference between two curves; data sent in only one of them counts in full."""
     import numpy as np
 
     missing = abs(one.reached - other.reached)
@@ -36,8 +37,8 @@ def apart(one: Curve, other: Curve) -> float:
 
 
 def mostly(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of two curves over the `MOST` of the data where they are closest. A slightly
-    different host may diverge in a single episode of a few losses and agree again afterwards.
+    """Return the mean relative difference between two curves over the `MOST` of the data where they are closest. A
+    slightly different host may diverge in a single episode of a few losses and agree again afterwards.
     """
     import numpy as np
 
@@ -55,7 +56,7 @@ def _likely(own: Curve, other: Curve, scale: float) -> float:
 
 
 def _floor(own: Curve) -> float:
-    """Return the relative deviation caused by details of a path."""
+    """Return the relative deviation caused by path details."""
     import numpy as np
 
     return float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
@@ -67,8 +68,8 @@ def spreads(made: Sequence[Curve], apart: Callable[[Curve, Curve], float]) -> li
 
 
 def likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Return the log-likelihood of each candidate over the whole data. It is computed from the nearest run, with the
-    deviation expected of an identical host or that between the candidate's own runs.
+    """Return each candidate's log-likelihood over all the data, computed from the nearest run with either the
+    deviation expected of an identical host or the deviation between the candidate's own runs.
     """
     import numpy as np
 
@@ -89,6 +90,6 @@ def same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
     """Return whether two candidates behave identically on every path, segment by segment."""
     import numpy as np
 
-    if len(some) != len(others):  # one of them has not run on all paths
+    if len(some) != len(others):  # one of them has not been run on all paths
         return False
     return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
-"""Minimum fraction of the time without data to send, for the application to be surely, and likely, the limit."""
+"""Minimum fraction of the time with no data to send, for the application to be certainly, and likely, the limit."""
 
 TRIPS = 2
-"""Handshake round trips within which data may still follow an ACK that has just passed."""
+"""Number of handshake RTTs within which data may still follow an ACK that has just passed."""
 
 STEADY, NEAR = 0.8, 0.15
-"""Fraction of the time in which data arrived at one rate, and tolerance of that rate, for arrivals to count as steady."""
+"""Fraction of the time with arrivals at one rate, and tolerance of that rate, for arrivals to count as steady."""
 
 WINDOW = 10
 """Number of segments over which a rate is measured."""
@@ -37,30 +37,30 @@ PIECES = 3
 """Gap that separates two bursts, in transmission times of a segment at the measured rate."""
 
 LONG_TRIPS = 10
-"""Minimum duration of a steady rate, in handshake round trips."""
+"""Minimum duration of a steady rate, in handshake RTTs."""
 
 SHORT_TRIPS = 8
-"""Handshake round trips within which a transfer without losses was in slow start."""
+"""Number of handshake RTTs within which a lossless transfer was in slow start."""
 
 FULL_SEGMENTS = 0.95
 """Fraction of full segments below which the program may have set the pace."""
 
 PAUSE_S, PAUSE_TRIPS = 0.2, 4
-"""Minimum time without data that counts as a pause rather than a round trip: seconds, and handshake round trips."""
+"""Minimum time without data that counts as a pause rather than a round trip: seconds, and handshake RTTs."""
 
 TIMER_S = 1.0
-"""Retransmission timeout, s, to which four round trips are added. A longer silence that no retransmission ends means
-that nothing was outstanding (RFC 6298).
+"""Retransmission timeout, s, to which four RTTs are added. A longer silence not ended by a retransmission means that
+nothing was outstanding (RFC 6298).
 """
 
 AGAIN = 3
 """Number of unanswered transmissions of one segment after which the path was interrupted."""
 
 FLIGHTS, HELD = 5, 3
-"""Minimum number of silences between flights that end with an ACK, and factor by which they must be longer than other silences."""
+"""Minimum number of silences between flights that end with an ACK, and factor by which they must exceed other silences."""
 
 SHUT = 0.5
-"""Minimum fraction of the time in which the receiver's window was too small for another segment, for the window to be the limit."""
+"""Minimum fraction of the time with a receive window too small for another segment, for the window to be the limit."""
 
 
 def beyond(refused: str, where: Answer) -> str:
@@ -84,7 +84,7 @@ def beyond(refused: str, where: Answer) -> str:
 def seen(
     packets: pl.DataFrame, row: Mapping[str, Any], *, server: bool, mss: int, window: str
 ) -> tuple[tuple[str, ...], Answer]:
-    """Return sentences, and where the limit is as far as they reveal it.
+    """Return sentences, and the location of the limit as far as they reveal it.
 
     Parameters
     ----------
@@ -289,13 +289,12 @@ def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...]
 
 
 def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None) -> tuple[float, float, int, int]:
-    """Return the time in which the sender had nothing to send, how much of it ended when the other end sent something,
-    the number of such pauses, and the number of holes in the data.
-
-    When all data has been acknowledged and the window has room, a sender with data sends at once, and its data passes
-    the capture point a round trip after that ACK at the latest. The round trip from the capture point to the sender is
-    subtracted from each pause; no timer runs during a pause. If the capture has no ACKs, a silence that is longer than
-    a timer and ends with new data counts as well. Keep-alive probes carry no data.
+    """Return the time in which the sender had nothing to send, the part of it ended by a transmission from the other
+    end, the number of such pauses, and the number of holes in the data. When all data has been acknowledged and the
+    window has room, a sender with data sends at once, and its data passes the capture point at most one RTT after
+    that ACK. The round trip from the capture point to the sender is
+    subtracted from each pause; no timer runs during a pause. If the capture has no ACKs, a silence longer than a
+    timer that ends with new data counts as well. Keep-alive probes carry no data.
     """
     least = PAUSE_S if trip is None else TRIPS * trip + 1e-3
     nxt = una = 1
@@ -317,7 +316,7 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
                 una = max(una, int(ack))
                 room = int(window)
                 if room < mss:
-                    since = left = None  # a closed window is not a pause of the sender
+                    since = left = None  # a closed window is not a sender pause
         elif length and kind != "syn":
             if left is not None and t - left > timer and seq == nxt and una >= nxt:
                 since = left
@@ -335,8 +334,8 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
 
 
 def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
-    """Return the time during which the first outstanding segment was retransmitted without an answer, s, and the number
-    of retransmissions.
+    """Return the time during which the first outstanding segment was retransmitted without being acknowledged, s, and
+    the number of retransmissions.
     """
     una, since, times, stalled, again = 1, None, 0, 0.0, 0
     rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
@@ -356,7 +355,7 @@ def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
 
 
 def _pace(own: pl.DataFrame, *, mss: int, trip: float | None) -> float | None:
-    """Return the payload rate at which data arrived nearly all the time, bit/s; None if the rate was not steady."""
+    """Return the payload rate at which data arrived nearly all the time, bit/s; None if not steady."""
     import numpy as np
 
     t, length = own["t_s"].to_numpy(), own["length"].to_numpy()

@@ -29,17 +29,16 @@ the program's writes rather than of a full segment.
 """
 
 NEAR = 0.9
-"""Smallest fraction of the announced MSS that is left on a path with a smaller MTU, usually a tunnel."""
+"""Smallest fraction of the announced MSS that remains on a path with a smaller MTU, usually a tunnel."""
 
 
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
     """Return the payload of a full segment: the largest size of which most bytes arrived in whole multiples.
 
     A segment of the announced size is full, even if another length is more frequent, because a program with small
-    writes fills few segments. A network card that cuts packets gets several segments at a time, often always two. Such
-    lengths show the size of one segment only together with other lengths, or with the announced MSS.
-
-    Writes of one small size have a common length as well; each of their packets ends a write.
+    writes fills few segments. A NIC that splits packets gets several segments at a time, often always two. Such
+    lengths reveal the size of one segment only together with other lengths, or with the announced MSS. Small writes
+    of one size have a common length as well; each of their packets ends a write.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     for size in sorted((size for size in sizes if size <= most and size not in writes), reverse=True):
         explained = [(length, count) for length, count in known if length % size == 0]
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
-            # A single length of several segments, the last of which may be short, does not show that the path has a
+            # A single multi-segment length, perhaps with a short last segment, does not show that the path has a
             # smaller MTU.
             continue
         covered = sum(length * count for length, count in explained)

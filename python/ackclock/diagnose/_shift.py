@@ -1,14 +1,14 @@
-"""Converts a capture taken at the receiver into the capture that the sender would have taken.
+"""Converts a receiver-side capture into the capture that would have been taken at the sender.
 
-Two times are unknown at the receiver: when a packet was sent, and when an ACK arrived. Timestamps give both. The echo
-in a packet identifies the latest ACK that its sender had received. The packet's own timestamp gives the tick in which
-it was sent. A packet released by an ACK can thus be distinguished from one that waited for its pacing time or for the
-application. All times are those at which a packet would have arrived over an empty path.
+Two times are unknown at the receiver: when a packet was sent, and when an ACK arrived. Timestamps reveal both. The
+echo in a packet identifies the latest ACK received by its sender. The packet's own timestamp identifies the tick in
+which it was sent. A packet released by an ACK can thus be distinguished from one that waited for its pacing time or
+for the application. All times are those at which a packet would have arrived over an empty path.
 
-Packets lost on the path are not in the capture. If IP headers carry consecutive numbers, these reveal the losses (`_numbers`). Otherwise each
-hole becomes one packet, sent just before the packet that shows the hole. Packets lost at the end of a flight are
-noticed when a timer retransmits them, if the flight's last delivered packet had no PSH, which means that more had been
-written. Lost retransmissions are found by
+Packets lost on the path are not in the capture. If IP headers carry consecutive numbers, these reveal the losses
+(`_numbers`). Otherwise each hole becomes one packet, sent just before the packet that shows the hole. Packets lost at
+the end of a flight are noticed when a timer retransmits them, if the flight's last delivered packet had no PSH, which
+means that more had been written. Lost retransmissions are found by
 `with_repairs`.
 """
 
@@ -35,15 +35,15 @@ NEAR = 0.1
 FIN, PSH = 0x01, 0x08
 
 SILENCE = 1.5
-"""Round trips without a packet, after which a timer may have sent the next one: a tail loss probe waits for two."""
+"""Number of RTTs without a packet after which a timer may have sent the next one: a tail loss probe waits for two."""
 
 LEAST_TICKS = 50
 
 SLACK = 0.1
-"""Uncertainty of the start of a tick, in ticks."""
+"""Uncertainty in the start of a tick, in ticks."""
 
 LATER = 2
-"""Minimum number of ticks after an ACK, for a packet that echoes an earlier one to show that the ACK was lost."""
+"""Minimum number of ticks after an ACK for a packet that echoes an earlier one to show that the ACK was lost."""
 
 CLOSE = 10
 """One in this many packets follows the previous one as closely as the path allows. This many random times within a tick
@@ -79,7 +79,7 @@ class AsSent:
 
 
 def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True, marks: bool = True) -> AsSent | None:
-    """Return the packets in the order and at the times of their sender; None if the timestamps do not reveal them.
+    """Return the packets in their sender's order and at their sender's times; None if the timestamps do not reveal these.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         for at, one in enumerate(departed.made):
             last = max(last, one.t)
             made.append((last, 1, at, one.row))
-    if not any(row[7] & FIN for row in own):  # data sent later had not arrived by the end of the capture
+    if not any(row[7] & FIN for row in own):  # later data had not arrived by the end of the capture
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
@@ -148,10 +148,10 @@ def _by_holes(
     round_trip: float,
     times: dict[int, list[tuple[float, float]]] | None,
 ) -> float:
-    """Insert the packets that arrived and a hole for each loss; return the departure of the last packet.
-
-    If the times of ACKs are given, a full segment without PSH means that more was written. A packet that follows a silence and that no ACK released
-    was then retransmitted by a timer, which waits for two current round trips. The previous packet may have been queued.
+    """Insert the packets that arrived and a hole for each loss; return the last packet's departure. If ACK times are
+    passed, a full segment without PSH means that more was written. A packet that follows a silence and was not
+    released by an ACK was then retransmitted by a timer, which waits for two current RTTs. The previous packet may
+    have been queued.
     """
     last, nxt, more, trip = float("-inf"), 1, False, round_trip
     for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
@@ -160,10 +160,10 @@ def _by_holes(
         left = max(begins if heard is None else heard, last)
         before, last = last, left
         if kind == "late":
-            continue  # the hole stands for the late packet
+            continue  # the hole represents the late packet
         if heard is None and more and length and seq + length > nxt and left - before > SILENCE * trip:
-            # More was written than had arrived, and no ACK released it: the data was sent before, was lost, and was
-            # retransmitted by a timer.
+            # More was written than had arrived, and no ACK released it: the data had been sent before, was lost,
+            # and was retransmitted by a timer.
             lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
             made.append((before, 2, at, lost))
             row = (*row[:2], "retransmission", *row[3:])
@@ -208,7 +208,7 @@ def _beside(
     trip: float,
 ) -> tuple[list[float], bool]:
     """Return the start of each tick on the ACKs' clock, and whether ACKs show where a tick ends. No packet is sent
-    before the ACK that it echoes arrives, so that none of these ACKs arrives after the end of the packet's tick. If
+    before the ACK that it echoes arrives, so none of these ACKs arrives after the end of the packet's tick. If
     many packets are sent with their ACKs, the latest ACK arrives just before that end. Packets that crossed the path
     show the beginning less precisely, because all of them may have been queued.
     """
@@ -254,9 +254,7 @@ class _Acks:
     def heard(
         self, own: list[tuple[Any, ...]], sends: list[float], tick: float, trip: float
     ) -> list[tuple[float, tuple[Any, ...]]]:
-        """Return the arrival of each ACK at the sender, without lost ACKs: those that even much later packets do not
-        echo.
-        """
+        """Return each ACK's arrival at the sender, except for lost ACKs, which even much later packets do not echo."""
         echoed = {row[9] for row in own}
         made: list[tuple[float, tuple[Any, ...]]] = []
         at, lost = 0, False
@@ -281,7 +279,7 @@ def _released(
     sharp: bool,
 ) -> list[float | None]:
     """Return the arrival of the ACK that released each packet; None if none arrived in the tick of its departure. ACKs
-    of the same tick are indistinguishable, so that the packets of that tick are assigned to them by the bytes that they
+    in the same tick are indistinguishable, so the packets in that tick are assigned to them by the bytes that they
     acknowledge.
     """
     made: list[float | None] = [None] * len(own)

@@ -1,7 +1,7 @@
 """Findings from round trips visible at any capture point: a queue on the path, flights separated by silence, late ACKs.
 
-The sender's own times are not needed. The handshake gives the time after which an answer passes the capture point, and
-a sender cannot have answered data that has not reached it yet.
+The sender's own times are not needed. The handshake determines the time after which a response passes the capture
+point, and a sender cannot have responded to data that has not reached it yet.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Flights", "Trips", "flights", "late", "queued", "trips"]
 
 SILENT = 0.3
-"""Minimum time without data between two flights, as a fraction of the sender's round trip."""
+"""Minimum time without data between two flights, as a fraction of the sender's RTT."""
 
 EARLY, LATER = 0.85, 1.25
-"""Bounds on when an ACK must have passed before the data that it released, as fractions of the sender's round trip."""
+"""Bounds on the time between an ACK's passage and that of the data that it released, as fractions of the sender's RTT."""
 
 LATE_S, LATE_TRIPS = 0.03, 3
-"""Minimum delay of a late ACK of two or more segments: seconds, and round trips. A delayed ACK waits only for the
+"""Minimum delay of a late ACK for two or more segments: seconds, and RTTs. A delayed ACK waits only for the
 second segment (RFC 9293).
 """
 
@@ -32,8 +32,8 @@ STANDS, LEAST_QUEUE_S = 0.25, 2e-3
 """Excess over the empty-path delay that indicates a queue: fraction of the round trip, and minimum in seconds."""
 
 STEADY, NEAR, PIECES, LONGEST_PIECE_S = 0.7, 0.3, 8, 0.5
-"""Fraction of the queueing time in which data arrived at one rate, tolerance of that rate, minimum number of pieces,
-and maximum length of a piece in seconds.
+"""Fraction of the queueing time with arrivals at one rate, tolerance of that rate, minimum number of pieces, and
+maximum piece length in seconds.
 """
 
 WRAP = 1 << 32
@@ -41,7 +41,7 @@ WRAP = 1 << 32
 
 @dataclass(frozen=True, kw_only=True)
 class Trips:
-    """Round trips from the capture point to both sides, s.
+    """RTTs from the capture point to both sides, s.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Flights:
 
 
 def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
-    """Return the round trips of the handshake; None if it is incomplete.
+    """Return the handshake's RTTs; None if it is incomplete.
 
     Parameters
     ----------
@@ -112,8 +112,9 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     """Return the time for which the path had a queue, s, and the steady payload rate in that time, bit/s, or 0 if there
     was none.
 
-    A packet that does not echo the timestamp of an ACK was sent before that ACK arrived. If it arrives more than a round trip after the ACK passed,
-    the two together took that much longer than over the empty path, whatever the sender waited for.
+    A packet that does not echo the timestamp of an ACK was sent before that ACK arrived. If it arrives more than one
+    RTT after the ACK passed, the two together took that much longer than over the empty path, regardless of what the
+    sender waited for.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     back
         Minimum time from an ACK to what it releases, s.
     """
-    said: list[int] = []  # receiver timestamps, with the times of the first and last packet of each below
+    said: list[int] = []  # receiver timestamps, each with the times of its first and last packet below
     first: list[float] = []
     last: list[float] = []
     data: list[tuple[float, int, int]] = []
@@ -169,8 +170,8 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
 
 
 def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
-    """Return how long two or more segments waited at the receiver to be acknowledged while no more arrived, s, and the
-    number of such waits.
+    """Return how long two or more segments waited at the receiver for acknowledgment with no further arrivals, s, and
+    the number of such waits.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tup
 
 
 def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Flights:
-    """Return the sender's silences between flights, classified by the ACKs that it had received.
+    """Return the sender's silences between flights, classified by the ACKs it had received.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Transmissions that a sender must have made although the capture does not contain them.
+"""Transmissions that a sender must have made although they are missing from the capture.
 
-A sender repairs a hole at once when SACK reports three segments above it (RFC 6675, RFC 8985). If the capture contains
-that repair only later, or not at all, there was an earlier one: lost on the way to a capture at the receiver, or missed
-by the capture.
+A sender repairs a hole at once when SACK reports three segments above it (RFC 6675, RFC 8985). If the capture
+contains that retransmission only later, or not at all, there was an earlier one: lost before it reached a
+receiver-side capture, or missed by the capture.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ UNSEEN = "unseen"
 """Kind of an inferred ACK. Its acknowledged offset, and therefore its RTT, is a guess."""
 
 DEGREE = 3
-"""Number of segments that must be reported above a hole for the hole to be repaired."""
+"""Number of segments reported above a hole for the hole to be repaired."""
 
 AT_ONCE = 0.3
-"""Fraction of a round trip within which a retransmission is the expected one: RACK may wait for a quarter."""
+"""Fraction of an RTT within which a retransmission is the expected one: RACK may wait for a quarter."""
 
 LEAST_RTO_S = 0.19
 """Minimum RTO, s: Linux waits at least 200 ms, less a clock tick of 4 ms."""
 
 LEAST_WAIT_S = 4e-3
-"""Minimum of that wait for a capture at the receiver, s, where departures are known only in ticks of a millisecond."""
+"""Minimum of that wait for a receiver-side capture, s, where departures are known only in millisecond ticks."""
 
 
 def with_repairs(
     packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float, receiver: bool
 ) -> tuple[pl.DataFrame, int]:
-    """Return the packets with inferred retransmissions inserted, and how many were inserted.
+    """Return the packets with inferred retransmissions inserted, and the number inserted.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def with_repairs(
 Rows = list[tuple[int, tuple[Any, ...]]]
 
 SLICE = 50_000
-"""Number of rows converted to plain values at a time."""
+"""Number of rows converted to plain values at once."""
 
 
 def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
@@ -109,7 +109,7 @@ def _due(
     for index, row, more in _stream(packets):
         t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
         if not receiver and sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
-            # never retransmitted, as far as the capture shows; RACK waits for a quarter of a round trip
+            # never retransmitted, according to the capture; RACK waits for a quarter of an RTT
             at = since[1] + wait
             made.append(
                 (index - 1, (at, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0, 0))
@@ -159,18 +159,18 @@ class _Timer:
             self.srtt = t - left if self.srtt is None else self.srtt + (t - left - self.srtt) / 8
 
     def is_due(self, t: float) -> bool:
-        """Return whether the first segment in flight has waited so long that the timer may be sending a probe now."""
+        """Return whether the first segment in flight has waited so long that the timer may now be sending a probe."""
         if self.srtt is None or not self.flight or self.flight[0][1] <= self.again:
             return False
         return t - self.flight[0][1] >= self.srtt + LEAST_RTO_S
 
 
 MOST_ALONE = 0.1
-"""Maximum fraction of departures without an ACK that is explained by missed ACKs. Beyond it, they are due to the application or to pacing."""
+"""Maximum fraction of departures without an ACK explained by missed ACKs. Beyond it, they are due to the application or pacing."""
 
 
 def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) -> tuple[pl.DataFrame, int]:
-    """Return the packets of a capture at the sender with inferred missing ACKs inserted, and how many were inserted.
+    """Return the packets of a sender-side capture with inferred missing ACKs inserted, and the number inserted.
 
     Parameters
     ----------

@@ -1,8 +1,6 @@
-"""Finds the cause of each of a sender's waits from the event that ended it.
-
-The rule is the sender's own. If an arriving ACK releases data, the window had stopped the sender. If new data is sent
-without an ACK, the application or pacing had. The cause of a wait is therefore known at its end, and a wait whose end
-shows nothing gets the cause of the next one.
+"""Finds the cause of each sender wait from the event that ended it, by the sender's own rules. If an arriving ACK
+releases data, the window had stopped the sender. If new data is sent without an ACK, the application or pacing had. A
+wait's cause is therefore known at its end, and a wait with an inconclusive end gets the cause of the next one.
 """
 
 from __future__ import annotations
@@ -22,10 +20,11 @@ __all__ = [
     "is_paced",
     "last_departures",
     "with_buffer",
+    "with_small",
 ]
 
 BURST_S = 3e-3
-"""Longest pause between paced bursts, s: Linux paces in bursts of a millisecond."""
+"""Longest pause between paced bursts, s: Linux paces in millisecond bursts."""
 
 CLOCKED = 0.25
 """Minimum fraction of departures released by ACKs, for cwnd to be a possible limit of a paced sender."""
@@ -34,7 +33,7 @@ PACED = 0.3
 """Minimum fraction of departures without an ACK, after a packet that did not end a write, for a flow to count as paced."""
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
-"""Number of round trips compared, and fraction of them with the same bytes in flight, to within a segment."""
+"""Number of round trips compared, and fraction of them with the same number of bytes in flight, to within a segment."""
 
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
 """Number of writes that indicates a full send buffer; time after an ACK within which the program wakes up, s; and
@@ -42,25 +41,33 @@ maximum of that time as a fraction of the time between two ACKs.
 """
 
 DRAINED = 2 / 3
-"""Fraction of the flight that was in flight after a write's last packet, below which no window can have held back the
-next data. Linux waits for a larger packet until a third of the window is free (`tcp_tso_win_divisor`), and wakes a
+"""Fraction of the flight remaining after a write's last packet, below which no window can have held back the next
+data. Linux waits for a larger packet until a third of the window is free (`tcp_tso_win_divisor`), and wakes a
 blocked program once a third of its send buffer is free.
 """
 
+LARGE_S, FASTER, LEAST_LARGE = 1e-3, 1.2, 2
+"""Duration of a packet of several segments at the pacing rate, s; ratio of that rate to a flight per round trip; and
+minimum number of its segments (`tcp_tso_autosize`).
+"""
+
+REDUCED = 0.5
+"""Minimum number of bytes that a sender may send during a recovery for each byte that arrives."""
+
 ACKS = 3
-"""Number of consecutive ACKs that released no data, after which the sender had nothing to send."""
+"""Number of consecutive ACKs that must release no data before the sender is judged to have had nothing to send."""
 
 LONGER = 2
-"""Maximum ratio of a pacing wait to the previous one."""
+"""Maximum ratio of one pacing wait to the previous one."""
 
 
 EVEN = 3
-"""Maximum ratio of a long to a short gap between departures if writes of one size fill segment after segment."""
+"""Maximum ratio of a long to a short gap between departures if writes of one size fill consecutive segments."""
 
 
 @dataclass(slots=True)
 class Instant:
-    """Events at one time, and the resulting state."""
+    """Events at one instant, and the resulting state."""
 
     t: float
     acked: int = 0
@@ -142,8 +149,8 @@ def holds_small_back(instants: list[Instant], mss: int) -> bool:
 
 
 def behind_small(instants: list[Instant], causes: list[str], mss: int) -> float:
-    """Return the time of the application's waits at whose end a short segment was sent with the ACK of another short
-    one, s. The segment had been written before, and Nagle's algorithm held it back.
+    """Return the duration of the application's waits that ended with a short segment sent on the ACK of another
+    short one, s. The segment had already been written, but Nagle's algorithm held it back.
     """
     small = last_departures(instants)[2]
     held, spent = 0.0, 0.0
@@ -170,7 +177,8 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     clocked = sum(new) > CLOCKED * len(new)
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
-    woken = are_woken(instants, flights)
+    woken = are_woken(instants, flights, mss=mss, paced=paced)
+    sought, stopped = are_sought(instants), are_stopped(instants, mss)
     often = (
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
@@ -188,15 +196,15 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 waits.pop()
             pace = (
                 max(usual, LONGER * waits[-1][1]) if waits else usual
-            )  # the pace may change, so the previous packets are a better guide
+            )  # the pacing rate may change, so the previous packets are a better guide
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
             emptied = often and ended[i] and then.pushed and not full
             # Either the segment waited for the ACK of another small one, or earlier ACKs had made room and it waited
-            # for an answer that came with this ACK. Or nothing was left to send, before or after it: a window that
-            # limits a program holds back more data than it releases.
+            # for a response that arrived with this ACK. Or nothing was left to send, before or after it: a window
+            # that limits a program holds back more data than it releases.
             follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
@@ -207,8 +215,8 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 causes[i], follows = "idle", "application"
         elif then.expired:
             causes[i] = "timeout"
-        elif now.recovering:
-            causes[i] = "recovery"
+        elif now.recovering or sought[i]:
+            causes[i] = "rwnd" if stopped[i] and follows != "application" else "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
@@ -242,8 +250,8 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
 
 
 def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
-    """Return whether the application usually writes shortly after an ACK, and so much that the bytes in flight stay
-    about equal. A full send buffer wakes its program in this way; a program that sets its own pace does not.
+    """Return whether the application usually writes shortly after an ACK, and enough to keep the bytes in flight
+    about constant. A full send buffer wakes its program in this way; a self-paced program does not behave so.
     """
     behind: list[float] = []
     filled: list[int] = []
@@ -266,11 +274,32 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
 
 
 def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
-    """Return the causes for a sender whose program waits for send buffer space. Waits during which cwnd had room are
-    attributed to the buffer.
+    """Return the causes for a sender with a program that waits for send buffer space. Waits during which cwnd had room for
+    more than a packet (`large_packets`) are attributed to the buffer.
     """
-    allowed = has_allowed(instants, mss)
-    return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
+    made = list(causes)
+    most = most_in_flight(instants)
+    packets = large_packets(instants, most, mss)
+    start = 0
+    for i, (now, then) in enumerate(pairwise(instants)):
+        start = i if now.new else start
+        if then.new and then.clocked and most[i] - (now.nxt - now.delivered) >= packets[i]:
+            made[start : i + 1] = ["application" if cause == "cwnd" else cause for cause in made[start : i + 1]]
+    return made
+
+
+def with_small(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
+    """Return the causes for a program whose writes are smaller than a segment. A full segment may leave together with an
+    ACK by coincidence. If cwnd has room for another one behind it, the wait before it was the program's.
+    """
+    made = list(causes)
+    most = most_in_flight(instants)
+    start = 0
+    for i, (now, then) in enumerate(pairwise(instants)):
+        start = i if now.new else start
+        if then.new and then.clocked and most[i] - (then.nxt - then.delivered) >= mss:
+            made[start : i + 1] = ["application" if cause == "cwnd" else cause for cause in made[start : i + 1]]
+    return made
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
@@ -297,7 +326,13 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
     """Return for each instant whether at least one more segment was in flight within the last round trip. cwnd does not
     shrink without a loss, so it has room for that segment.
     """
-    made: list[bool] = []
+    most = most_in_flight(instants)
+    return [now.nxt - now.delivered + mss <= flight for now, flight in zip(instants, most, strict=True)]
+
+
+def most_in_flight(instants: list[Instant]) -> list[int]:
+    """Return for each instant the maximum in flight within the last round trip, bytes; since the last recovery only."""
+    made: list[int] = []
     most: deque[tuple[float, int]] = deque()  # decreasing in flight, increasing in time
     span = 0.1
     for now in instants:
@@ -311,22 +346,71 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
         most.append((now.t, flight))
         while most[0][0] < now.t - span:
             most.popleft()
-        made.append(flight + mss <= most[0][1])
+        made.append(most[0][1])
     return made
 
 
-def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
+def large_packets(instants: list[Instant], most: list[int], mss: int) -> list[int]:
+    """Return for each instant the size of a multi-segment packet. A sender with data to send may wait until cwnd
+    has room for one (`tcp_tso_should_defer`), but no longer.
+    """
+    made: list[int] = []
+    rtt = 0.1
+    for now, flight in zip(instants, most, strict=True):
+        rtt = now.rtt or rtt
+        made.append(max(int(FASTER * flight / rtt * LARGE_S) // mss, LEAST_LARGE) * mss)
+    return made
+
+
+def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: bool) -> list[bool]:
     """Return for each instant whether the next data could have been sent earlier: cwnd and the receiver's window had
     already allowed that much, and several ACKs released nothing.
     """
     made: list[bool] = []
     count = 0
-    for now, then, flight in zip(instants, instants[1:], flights, strict=False):
+    most = most_in_flight(instants)
+    packets = large_packets(instants, most, mss)
+    sizes = [now.new for now in instants if now.new and now.clocked and not now.recovering]
+    usual = median(sizes) if sizes else 0
+    for i, (now, then) in enumerate(pairwise(instants)):
         count = 0 if now.new or now.again else count + (now.acked > 0)
+        flight, before, after = flights[i], now.nxt - now.delivered, then.nxt - then.delivered
         low = DRAINED * flight
-        fills = then.new > 0 and then.clocked and then.nxt - then.delivered >= low and now.room >= then.new
-        made.append(fills and count >= ACKS and now.nxt - now.delivered < low)
+        # every sender had room for a larger packet, or this one for its own; the room of one that paces is not known
+        drained = before < low <= after
+        deep = not paced and most[i] - before >= max(packets[i], usual) and 0 < flight - mss <= after
+        fills = then.new > 0 and then.clocked and now.room >= then.new
+        made.append(fills and count >= ACKS and (drained or deep))
     return made if sum(made) >= LEAST_WAKES else [False] * len(made)
+
+
+def are_stopped(instants: list[Instant], mss: int) -> list[bool]:
+    """Return for each instant whether the receiver's window stops a sender that repairs a loss: the window is full, and
+    the sender has sent less for the data that arrived than it may (RFC 6937).
+    """
+    made: list[bool] = []
+    owed = 0.0
+    for now in instants:
+        owed = max(owed + REDUCED * now.acked - now.new - now.again, 0.0) if now.recovering else 0.0
+        made.append(now.room < mss <= owed)
+    return made
+
+
+def are_sought(instants: list[Instant]) -> list[bool]:
+    """Return for each instant whether the sender waits for the probe that shows a loss at the end of its data, or for
+    the probe's ACK. A probe that itself repairs the loss needs no recovery.
+    """
+    made = [False] * len(instants)
+    since, probed, rtt = 0, False, 0.0
+    for i, (now, then) in enumerate(pairwise(instants)):
+        rtt = now.rtt or rtt
+        begins = then.recovering and not now.recovering and not then.expired
+        if begins and probed and then.t - instants[since].t > rtt:
+            made[since : i + 1] = [True] * (i + 1 - since)
+        if then.new or then.acked:
+            since, probed = i + 1, False
+        probed = probed or (then.probe and not then.new)
+    return made
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:

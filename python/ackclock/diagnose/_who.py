@@ -4,17 +4,18 @@ losses.
 The runs are mirrored: the same segments are lost at the same transmissions. The bytes in flight over the data therefore show how a
 controller responds to the losses, regardless of the queue's exact length. Each candidate also runs over paths that differ from the
 fitted one by the possible error of the fit. The differences between a candidate's own runs set the scale of the likelihood, and of the
-answer "none of these".
+answer "none of these". A controller that draws random numbers is named by its falls without a loss (`_falls`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
+from ackclock.diagnose._curve import Curve, Sent, curve, run_curve, run_flights
+from ackclock.diagnose._falls import Falls, alike, falls
 from ackclock.diagnose._mirror import CUT, mirrored
 from ackclock.diagnose._score import apart, likelihoods, mostly, same, spreads
 from ackclock.errors import InputError
@@ -22,6 +23,7 @@ from ackclock.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from ackclock._results.result import Run
     from ackclock.diagnose import Diagnosis
     from ackclock.scenario import Scenario
 
@@ -44,16 +46,16 @@ RATE_OFF, DELAY_OFF = 3e-4, 1e-3
 """Possible relative errors of the fitted rate and delay."""
 
 OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
-"""Paths of a candidate: multiples of `RATE_OFF` and `DELAY_OFF` that are added to the fitted path."""
+"""A candidate's paths: multiples of `RATE_OFF` and `DELAY_OFF` added to the fitted path."""
 
 IN_RACE = 4.0
-"""Multiple of the smallest distance. Candidates beyond it, and beyond `CLEARLY`, run to the end only once."""
+"""Multiple of the smallest distance. Candidates beyond it, and beyond `CLEARLY`, are run to the end only once."""
 
 CLEARLY = 0.1
 
 FIRST_PART, FIRST_IN_RACE, FIRST_CLEARLY = 0.25, 6.0, 0.2
-"""Fraction of the data in the first run, and the bounds for it. Candidates beyond them do not run to the end. The bounds
-are wider, because a controller that draws random numbers may begin differently in each run.
+"""Fraction of the data in the first run, and the bounds for it. Candidates beyond them are not run to the end. The
+bounds are wider, because a controller that draws random numbers may begin differently in each run.
 """
 
 FIRST_OFF = 3
@@ -63,7 +65,7 @@ HOPELESS = 1e6
 
 NAMED = 0.1
 """Relative deviation of the best candidate beyond which no controller is named: a host with its own way of pacing,
-cutting packets or waking up looks like a different controller.
+splitting packets or waking up looks like a different controller.
 """
 
 AGREES = 0.013
@@ -72,18 +74,21 @@ own runs differ by more.
 """
 
 LOOSELY, ALONE, ALONE_ON_AVERAGE = 0.05, 4.0, 3.0
-"""Maximum such deviation for a candidate whose network card cuts packets, if every other candidate deviates more by
-these factors, over most of the data and on average. The behaviour of card and driver is known only roughly.
+"""Maximum such deviation for a candidate with a NIC that splits packets, if every other candidate deviates more by
+these factors, over most of the data and on average. The behaviour of NIC and driver is known only roughly.
 """
 
 WHOLE = [{"name": "sender", "cuts_packets": False}]
-"""Host whose packets cross the path whole."""
+"""Host with packets that cross the path whole."""
 
 HYSTART = ("cubic",)
 """Candidates whose slow start is ended by HyStart by default."""
 
 LARGE = 0.1
-"""Minimum fraction of packets with several segments, for the capture to show packets before the network card cuts them."""
+"""Minimum fraction of multi-segment packets for the capture to show packets before the NIC splits them."""
+
+DRAWS, DRAWN = ("cdg",), 3
+"""Candidates that draw random numbers at each step, and number of runs of each that are compared by their falls."""
 
 DECIDED = 20.0
 """Minimum likelihood ratio for the better candidate to be named."""
@@ -120,7 +125,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Identity:
-    """Controller that a capture shows.
+    """Controller identified in a capture.
 
     Parameters
     ----------
@@ -157,7 +162,7 @@ class Identity:
 
     @property
     def sentence(self) -> str:
-        """The answer as a sentence."""
+        """The result as a sentence."""
         if self.refused:
             return f"The congestion control cannot be named: {self.refused}."
         if not self.names:
@@ -172,6 +177,8 @@ class Identity:
             said += ", which do the same on this path, segment by segment"
         if self.others:
             said += f"; {_or(self.others)} cannot be ruled out"
+        if self.names[0] in DRAWS:
+            said += ". It draws random numbers, and is named by how its flight falls without a loss"
         return ". ".join([said, *(KIN[name] for name in self.names if name in KIN)]) + "."
 
     def summary(self) -> dict[str, Any]:
@@ -194,7 +201,7 @@ def _or(names: Sequence[str]) -> str:
 
 
 def candidates() -> tuple[str, ...]:
-    """Return all built-in congestion controls of TCP."""
+    """Return all built-in TCP congestion controls."""
     from ackclock import _engine
 
     return tuple(name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc", "quinn:")))
@@ -203,7 +210,7 @@ def candidates() -> tuple[str, ...]:
 def identify(
     found: Diagnosis, *, among: Sequence[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> Identity:
-    """Identify the congestion control that a capture shows.
+    """Identify the congestion control in a capture.
 
     Parameters
     ----------
@@ -258,15 +265,32 @@ def identify(
     likely = likelihoods(own, runs, racers, losses=losses)
     best = max(likely.values())
     add([name for name in racers if best - likely[name] <= math.log(HOPELESS)], FIRST_OFF, len(OFF))
-    return _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
+    told = _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
+    return told if told.names else _by_falls(told, found, of, whole)
+
+
+def _by_falls(told: Identity, found: Diagnosis, of: Mapping[str, Scenario], whole: int) -> Identity:
+    """Name a candidate that draws random numbers, if its runs fall without a loss as the capture does."""
+    shown = found.sent
+    assert shown is not None
+    lost = [at for at, _ in shown.lost_at]
+    inside = shown.ends <= whole + 1
+    own = falls(shown.ends[inside], shown.flights[inside], lost, mss=found.mss)
+    for name in DRAWS:
+        if name in of and alike(own, [_falls_of(of[name], name, at, lost, found, shown) for at in range(DRAWN)]):
+            return replace(told, names=(name,), nearest=name, scenario=of[name].set("flows.0.congestion_control", name))
+    return told
+
+
+def _falls_of(base: Scenario, name: str, at: int, lost: Sequence[int], found: Diagnosis, shown: Sent) -> Falls:
+    return falls(*run_flights(_played(base, name, at, shown), mss=found.mss), lost, mss=found.mss)
 
 
 def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Scenario]:
-    """Return the mirror, and variants that differ in details the capture does not show.
-
-    Packets of several segments may cross the path whole, as between virtual machines. If the capture shows single segments, a network card may have
-    cut them before. HyStart may end slow start by a margin of microseconds, or not at all. A slow start that ended early may have started with a
-    threshold.
+    """Return the mirror, and variants that differ in details not shown by the capture. Multi-segment packets may
+    cross the path whole, as between virtual machines. If the capture shows single segments, a NIC may have split them
+    before. HyStart may end slow start by a margin of microseconds, or not at all. A slow start that ended early may
+    have started with a threshold.
     """
     made = [base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT)]
     classic: dict[str, Any] = {"flows.0.stack.slow_start": {"kind": "classic"}} if name in HYSTART else {}
@@ -303,7 +327,7 @@ def _begins(
 
 
 def _compared(found: Diagnosis) -> int:
-    """Return the number of bytes to compare. Captures that cannot be compared are refused."""
+    """Return the number of bytes to compare. Incomparable captures are refused."""
     shown = found.sent
     if found.refused or shown is None or found.path is None:
         raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
@@ -342,6 +366,10 @@ def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[
 
 
 def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
+    return run_curve(_played(base, name, at, shown), whole=whole, cells=cells, mss=mss)
+
+
+def _played(base: Scenario, name: str, at: int, shown: Sent) -> Run:
     """Run a candidate over the fitted path or a slightly different one, each with its own seed."""
     import ackclock
     from ackclock import units
@@ -364,7 +392,7 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
         lost = many if at % 2 else {"kind": "listed", "packets": list(shown.lost_acks)}
         back = {"rate": f"{rate} bit/s", "delay": f"{delay} ns", "loss": lost}
         scenario = scenario.set("network.reverse", {"bottleneck": back})
-    return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
+    return ackclock.run(scenario, seed=at + 1)
 
 
 def _judged(

@@ -1,5 +1,5 @@
-"""Runs one scenario on both backends, or in two kernels, and finds the first divergence and the agreement of each
-quantity.
+"""Runs one scenario on both backends, or in two kernels, and finds the first divergence and each quantity's
+agreement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HALF_A_NANOSECOND = 0.5e-9
 A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
 CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches", "conversation": "conversations"}
-"""Workload with clients -> table of its requests."""
+"""Workload with clients -> table with its requests."""
 
 
 Events: TypeAlias = list[Mapping[str, Any]]
@@ -77,8 +77,8 @@ class Agreement:
 
     @property
     def difference(self) -> float | None:
-        """Difference of the simulator's value relative to the kernel's; of two kernels, the second's relative to the
-        first's.
+        """Relative difference between the simulator's value and the kernel's; for two kernels, between the second's
+        and the first's.
         """
         if self.of_first:
             return self.kernel / self.simulator - 1 if self.simulator and self.kernel is not None else None
@@ -170,7 +170,7 @@ def both(
         )
         return first, second
     kernel = linux.run(_behind(None, scenario), seed=seed, network=network, cpu=cpu)
-    device = linux.PACKET_MEMORY[kernel.provenance["network"]]
+    device = kernel.provenance["packet_memory"]
     return run(_behind(device, scenario), seed=seed), kernel
 
 
@@ -267,8 +267,8 @@ def _behind(device: str | None, scenario: Scenario) -> Scenario:
 
 
 def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
-    """Return the payload of a segment for a flow whose packets may hold several segments: one side's table has a row
-    per segment, the other's a row per packet.
+    """Return the segment payload for a flow with packets that may contain several segments: one side's table has a
+    row per segment, the other's a row per packet.
     """
     import polars as pl
 
@@ -299,13 +299,13 @@ def _holds(scenario: Scenario, group: int) -> bool:
 
 
 def _only(events: Events, *, acks: bool) -> Events:
-    """Return only the ACKs among events, or only the transmissions."""
+    """Return only the ACKs among the events, or only the transmissions."""
     return [event for event in events if (event["event"] == "ack") == acks]
 
 
 def _left(ours: Events, theirs: Events) -> tuple[Events, Events]:
-    """Return the transmissions of both sides, without those of ours that the other side's device still queues at the
-    end.
+    """Return both sides' transmissions, without those of ours that are still queued in the other side's device at
+    the end.
     """
     left = _only(theirs, acks=False)
     return _only(ours, acks=False)[: len(left)], left
@@ -315,8 +315,8 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
     """Return ACKs and transmissions of a flow before the end of the run, in order.
 
     An overtaken ACK without SACK blocks is useless to the sender and occurs only in the kernel's table; one with SACK
-    blocks has SND.UNA as its ACK number in the simulator's table. With no data outstanding an ACK carries only the
-    window, and also occurs only in the kernel's table. A FIN has the sequence number after the data.
+    blocks has SND.UNA as its ACK number in the simulator's table. With no data outstanding, an ACK carries only
+    the window, and also occurs only in the kernel's table. A FIN has the sequence number after the data.
     """
     import polars as pl
 
@@ -401,7 +401,7 @@ def _said(event: Mapping[str, Any]) -> str:
 
 
 def _end_of_recovery(events: Events) -> int:
-    """Return the position of the ACK that ends the first recovery, or of the last event."""
+    """Return the index of the ACK that ends the first recovery, or of the last event."""
     inside = False
     for i, event in enumerate(events):
         if event["ca_state"] in ("Recovery", "Loss"):

@@ -1,4 +1,4 @@
-"""Draws both trajectories of cwnd over time."""
+"""Draws both cwnd trajectories over time."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ __all__ = ["EXACT", "NEAR_S", "STREAMS", "Flow", "clients", "numbers"]
 STREAMS = ("bulk", "transfer", "throttled")
 """Workloads whose flows are compared event by event."""
 NEAR_S = 2e-6
-"""Maximum difference at which transaction times count as equal, s: a separate event tells the kernel's clients of an
-arrival.
+"""Maximum difference at which transaction times count as equal, s: the kernel's clients are notified of an arrival
+by a separate event.
 """
 EXACT = 1e-5
 """Relative difference below which goodputs count as equal, because their times are equal only to within `NEAR_S`."""
@@ -32,7 +32,7 @@ CLIENT_TIMES = {
     "conversations": ("start_s", "first_byte_s", "latency_s"),
 }
 KEYS = {"transactions": ["batch", "idx"], "fetches": ["idx"], "conversations": ["stream", "round", "step", "message"]}
-"""Columns that identify the rows of a flow."""
+"""Columns that identify a flow's rows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +85,7 @@ class Flow:
 
     @property
     def effect(self) -> float | None:
-        """Difference of the first goodput relative to the second."""
+        """Relative difference between the first goodput and the second."""
         a, b = self.goodput_bps
         return None if a is None or not b else a / b - 1
 
@@ -111,7 +111,7 @@ class Flow:
 
 
 def numbers(first: Run, second: Run, flow: int, events: int, difference: str) -> Flow:
-    """Return a flow with its values from the tables `flows` of both sides."""
+    """Return a flow with its values from both sides' `flows` tables."""
     a, b = (run.flows.row(flow, named=True) for run in (first, second))
 
     def whole(name: str) -> tuple[int, int]:
@@ -130,8 +130,8 @@ def numbers(first: Run, second: Run, flow: int, events: int, difference: str) ->
 
 
 def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple[int, str]:
-    """Return how many transactions, fetches or messages of a flow agree, and the first that differs, in order of
-    arrival and request.
+    """Return how many of a flow's transactions, fetches or messages agree, and the first that differs, in order
+    of arrival and request.
     """
     import polars as pl
 

@@ -163,18 +163,18 @@ def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> s
 
 
 def goodput_head(kernels: tuple[str, str]) -> str:
-    """Return the header of the goodput column, with its sign."""
+    """Return the goodput column's header, with its sign."""
     return f"goodput, {kernels[1]} minus {kernels[0]}: larger is better"
 
 
 SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
 LEAST_BYTES = 50_000
-"""Minimum number of bytes that a flow needs to be in the goodput comparison."""
+"""Minimum number of bytes for a flow to be included in the goodput comparison."""
 
 
 def errors(judged: Sequence[Judged]) -> str:
-    """Return the flows' deviations in Markdown: of all flows with more than `LEAST_BYTES`, then of those in
-    scenarios that differ; "" if there are none.
+    """Return the flows' deviations in Markdown: for all flows with more than `LEAST_BYTES`, then for those
+    in scenarios that differ; "" if there are none.
     """
     ran = [one for one in judged if not one.refused]
     every = [flow for one in ran for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
@@ -198,7 +198,7 @@ def errors(judged: Sequence[Judged]) -> str:
 
 
 def _apart(a: float | None, b: float | None) -> float | None:
-    """Return the difference of two values relative to the second."""
+    """Return the difference between two values relative to the second."""
     if a is None or b is None:
         return None
     return abs(a - b) / abs(b) if b else float(a != b)
@@ -240,12 +240,12 @@ def _largest(effects: Iterable[float | None]) -> float | None:
 
 
 def _draws(drawn: Drawn) -> bool:
-    """Whether a flow of the scenario picks its first probing phase at random, as BBR does."""
+    """Whether a flow in the scenario picks its first probing phase at random, as BBR does."""
     return any(flow.congestion_control in ("bbr", "bbr3") for flow in drawn.scenario.flows)
 
 
 def _follows(run: Run) -> bool:
-    """Whether the run is the simulator's, or that of a kernel whose BBR draws as the simulator's does."""
+    """Whether the run is the simulator's, or that of a kernel with a BBR that draws as the simulator's does."""
     kernel = run.provenance.get("kernel")
     return kernel is None or not {"bbr_drawn", "bbr3_drawn"}.isdisjoint(kernel["controllers"])
 

@@ -31,7 +31,7 @@ class Pattern:
     controller: str = "reno"
 
     def scenario(self) -> Scenario:
-        """Return a 200-segment transfer over a path with 10 Mbit/s and 40 ms."""
+        """Return a 200-segment transfer over a 10 Mbit/s, 40 ms path."""
         loss = {"kind": "scripted", "drops": [dict(drop) for drop in self.drops]}
         return Scenario.from_dict(
             {
@@ -86,4 +86,4 @@ PATTERNS = (
     Pattern(name="the last three", drops=(_lost(SEGMENTS - 2, SEGMENTS),)),
     Pattern(name="the last ten, cubic", drops=(_lost(SEGMENTS - 9, SEGMENTS),), controller="cubic"),
 )  # fmt: skip
-"""Patterns that `ackclock diff --patterns` runs."""
+"""Patterns run by `ackclock diff --patterns`."""

@@ -1,6 +1,5 @@
-"""Compares several flows on both backends, or in two kernels, by distributions over seeds.
-
-The flows' shares of a FIFO queue are chaotic on both sides: a one-nanosecond difference changes them.
+"""Compares several flows on both backends, or in two kernels, by distributions over seeds. The flows'
+shares in a FIFO queue are chaotic on both sides: a one-nanosecond difference changes them.
 Single runs of several flows therefore cannot be compared, but the distributions of each flow's goodput, RTT and
 retransmissions over seeds can.
 """
@@ -35,8 +34,8 @@ LEAST_SEEDS = 5
 35 times.
 """
 LEVEL = 0.05
-"""Probability that identical distributions are reported as different in any row, after Holm's correction for the number
-of rows.
+"""Probability that identical distributions are reported as different in any row, with Holm's correction for the
+number of rows.
 """
 
 
@@ -70,7 +69,7 @@ class Spread:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Means of the values of both sides."""
+        """Mean values of both sides."""
         return sum(self.first) / len(self.first), sum(self.second) / len(self.second)
 
 
@@ -231,8 +230,8 @@ def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]
 
 
 def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float]:
-    """Return the Kolmogorov-Smirnov distance of two samples, and the probability that a random division of all values
-    is as far apart.
+    """Return the Kolmogorov-Smirnov distance between two samples, and the probability that a random division of all
+    values is as far apart.
 
     The probability is estimated by shuffling, so ties do no harm. It is at least one in `SHUFFLES`, and a pure
     function of the values.
@@ -247,7 +246,7 @@ def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float
     n, m = len(first), len(second)
     values = np.concatenate([first, second])
     order = np.argsort(values, kind="stable")
-    # fractions below a bound are correct only after the last of equal values
+    # fractions below a bound are correct only after the last of several equal values
     ends = np.append(np.diff(values[order]) > 0, True)
 
     def distance(of_first: NDArray[Any]) -> NDArray[Any]:

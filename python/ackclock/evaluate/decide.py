@@ -1,4 +1,4 @@
-"""Further looks at rows that show no difference, each look with twice as many seeds as the last."""
+"""Further looks at rows that show no difference, each with twice as many seeds as the previous one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ Look = Callable[[Mapping[str, int], int, float], Sequence[RowVerdict] | None]
 def decide(
     rows: Sequence[RowVerdict], scale: Scale, within: Within, look: Look, count: Callable[[Mapping[str, int]], int]
 ) -> Decided:
-    """Double the seeds of rows without a difference until each has a verdict, or the time is up.
+    """Double the number of seeds in rows without a difference until each has a verdict, or the time is up.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Error rate of the rules: CUBIC is compared with itself, with different seeds for the two arms.
 
 With the same seeds the two arms would be identical. Every cell is therefore run once under many seeds. A repetition
-draws the candidate's seeds from them, then the reference's from the rest, and is judged like an evaluation. Every row
-judged "worse" is a false alarm, and so is every "better".
+draws the candidate's seeds from these, then the reference's from the rest, and is judged like an evaluation. Every
+row judged "worse" is a false alarm, and so is every "better".
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def measure(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Alarms:
-    """Run every cell with the reference under many seeds, and judge it against itself repeatedly.
+    """Run every cell with the reference under many seeds, and repeatedly judge it against itself.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
 
 
 def _some(values: Values, seeds: Sequence[int]) -> Values:
-    """Return the values of some seeds, renumbered from 1."""
+    """Return the values for some seeds, renumbered from 1."""
     kept = [(i, s) for i, s in enumerate(seeds, 1) if s in values.numbers]
     return Values(numbers={i: values.numbers[s] for i, s in kept}, digests={i: values.digests[s] for i, s in kept})
 

@@ -16,7 +16,7 @@ from ackclock.plot.grid import Line, draw_bars, log_axis, series, wide
 
 
 def named(evaluation: Evaluation, arm: str) -> str:
-    """Return the name of an arm in figures."""
+    """Return an arm's name in figures."""
     plan = evaluation.plan
     if arm == "candidate":
         return plan.candidate.name if plan.candidate.name != REFERENCE else f"{plan.candidate.name} (candidate)"
@@ -29,7 +29,7 @@ def folded(text: str, letters: float) -> str:
 
 
 def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
-    """Draw one legend above all panels, where it hides nothing, with as many names per line as fit."""
+    """Draw one legend above all panels, so that it hides nothing, with as many names per line as fit."""
     seen: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -45,7 +45,7 @@ LETTERS_PER_INCH = 13
 
 
 def arms(evaluation: Evaluation) -> list[str]:
-    """Return the keys of all arms."""
+    """Return all arms' keys."""
     return [a.key for a in evaluation.plan.arms]
 
 
@@ -320,16 +320,16 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
 
 
 def _lines_of(group: Any) -> list[str]:
-    """Return the label of each flow of a group: its own, or one for all flows."""
+    """Return the label of each flow in a group: its own, or one for all flows."""
     few = 1 < group.count <= FEW
     return [f"{group.label} {i + 1}" if few else group.label for i in range(group.count)]
 
 
 FEW = 4
-"""Maximum number of flows in a group that get a line each; of larger groups the sum is shown."""
+"""Maximum number of flows in a group drawn as separate lines; for larger groups the sum is shown."""
 
 WORST_WIDTH = 8.6
-"""Width of the figure of a worst cell, inches."""
+"""Width of a worst-cell figure, inches."""
 
 
 def _smoothed(frame: Any) -> Any:

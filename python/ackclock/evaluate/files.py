@@ -48,8 +48,8 @@ def command(
     seed: int | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Return the command that repeats a row's worst cell, with its worst or another seed: in the evaluation's folder,
-    or from where `folder` names it.
+    """Return the command that repeats a row's worst cell, with its worst seed or another one: in the evaluation's
+    folder, or from where `folder` is its path.
     """
     from ackclock.own import named
 
@@ -74,7 +74,7 @@ def invocation(
     more: Sequence[str] = (),
     candidate: str = "",
 ) -> str:
-    """Return the command of an evaluation, optionally with only some rows, another scale, further options, or the
+    """Return the command of an evaluation, optionally with only some rows, a different scale, further options, or the
     candidate as it was typed.
     """
     from ackclock.own import short
@@ -90,6 +90,7 @@ def invocation(
     parts += [f"--rows {','.join(only)}"] if only else []
     parts += ["--gigabit"] if plan.gigabit else []
     parts += [f"--environment {plan.environment}"] if plan.environment != "internet" else []
+    parts += [f"--population {shlex.quote(plan.population.place)}"] if plan.population is not None else []
     parts += ["--backend linux"] if plan.backend == "linux" else []
     parts += [] if any(part.startswith("--stack ") for part in more) else libraries(plan)
     return " ".join([*parts, *more])
@@ -139,7 +140,7 @@ def settling_commands(
 
 
 def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
-    """Write each cell under each arm as it was run, with the controller's file next to it."""
+    """Write each cell under each arm as it was run, with the controller's file beside it."""
     from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 
@@ -154,7 +155,7 @@ def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
 
 
 def cells_table(evaluation: Evaluation) -> pl.DataFrame:
-    """Return a row for each run and measure: row, cell, measure, arm, seed, value, digest, scenario."""
+    """Return one row per run and measure: row, cell, measure, arm, seed, value, digest, scenario."""
     import polars as pl
 
     columns: dict[str, list[Any]] = {
@@ -203,7 +204,7 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
 
 
 def _decided_json(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return the further looks as plain values, without their time limit, which only determines their number."""
+    """Return the further looks as plain values, without the time limit, which only determines their number."""
     found = evaluation.decided
     if found is None:
         return None
@@ -313,7 +314,7 @@ def estimate(e: Estimate) -> dict[str, float | int | None]:
 
 
 def to_junit(evaluation: Evaluation) -> str:
-    """Return a test suite for each row, with a case for each measure of each cell. Only the row's own case can fail."""
+    """Return one test suite per row, with one case for each measure of each cell. Only the row's own case can fail."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for found in evaluation.rows:
         cases: list[str] = []
@@ -349,6 +350,6 @@ def to_junit(evaluation: Evaluation) -> str:
 
 
 def scenario_of(evaluation: Evaluation, row: RowVerdict, arm: str) -> Scenario:
-    """Return the scenario of a row's worst cell."""
+    """Return the scenario for a row's worst cell."""
     assert row.worst is not None, "the row was tested"
     return evaluation.scenarios[(row.row.id, row.worst.cell.id, arm)]

@@ -1,4 +1,4 @@
-"""The common part of every cell: a dumbbell, random starts, a warm-up. All values are our choice; the RFC gives none."""
+"""The common part of every cell: a dumbbell, random starts, a warm-up. All values are our choice; the RFC specifies none."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from ackclock.evaluate.situation import PLACE, Cell, Scale
 
 PACKET = 1500 * 8
-"""Bits of a packet."""
+"""Packet size, bits."""
 
 PAYLOAD = 1448 / 1500
-"""Fraction of a full packet that is application payload, with timestamps."""
+"""Fraction of a full packet, with timestamps, that is application payload."""
 
 LEAST_BDP = 4.0
-"""Minimum bandwidth-delay product, packets. Paths with a smaller one are left out, except in row 18."""
+"""Minimum bandwidth-delay product, packets. Paths with a smaller one are omitted, except in row 18."""
 
 LEAST_BUFFER = 4
 """Smallest buffer, packets."""
@@ -31,12 +31,12 @@ def buffer_packets(mbit: float, rtt_ms: float, bdp: float) -> int:
 
 
 def warm_up_s(rtt_ms: float) -> float:
-    """Return the length of the warm-up, which is not measured, s."""
+    """Return the duration of the warm-up, which is not measured, s."""
     return max(10.0, 50 * rtt_ms / 1e3)
 
 
 def measured_s(rtt_ms: float) -> float:
-    """Return the length of the measured part, s."""
+    """Return the duration of the measured part, s."""
     return max(50.0, 200 * rtt_ms / 1e3)
 
 
@@ -53,7 +53,7 @@ def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, 
 
 
 VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
-"""A telephone call, whose delay shows the queueing delay of every flow in the same queue."""
+"""A telephone call; its delay shows the queueing delay of every flow in the same queue."""
 
 
 def camera(controller: str = "cubic") -> dict[str, Any]:
@@ -92,7 +92,7 @@ def dumbbell(
     warm_up: float | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the keys of a scenario.
+    """Return a scenario's keys.
 
     Parameters
     ----------

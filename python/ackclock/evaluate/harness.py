@@ -1,4 +1,4 @@
-"""Runs the cells of an evaluation under every arm, adds seeds where they may decide a row, and judges the rows."""
+"""Runs an evaluation's cells under every arm, adds seeds where they may decide a row, and judges the rows."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ KEPT = (
     ("acks", ("t_s", "event")),
     ("drops", ("t_s", "flow")),
 )
-"""Tables and columns that are kept of each run."""
+"""Tables and columns stored for each run."""
 
 
 class RunsFailedError(InputError):
-    """Raised if a cell's run failed because of the engine or the controller, rather than because of the request."""
+    """Raised if a cell's run failed because of the engine or the controller, not because of the request."""
 
     exit_code = 4
 
@@ -88,7 +88,7 @@ class Evaluation:
 
     @cached_property
     def open(self) -> Sequence[Settling]:
-        """Outlook of each row that shows no difference."""
+        """Outlook for each row that shows no difference."""
         found = [settling(row, self.plan, self.numbers) for row in self.rows]
         return [one for one in found if one is not None]
 
@@ -140,7 +140,7 @@ def evaluate(
     stop: threading.Event | None = None,
     within: Within | None = None,
 ) -> Evaluation:
-    """Make the runs that are missing from the folder's store, and judge the rows.
+    """Make the runs missing from the folder's store, and judge the rows.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def evaluate(
             if not _extend(plan, entries, found, most):
                 break
         rows = judge_rows(_by_row(plan, found), plan.scale)
-        # before the further looks, because their time limit may leave tasks in the executor
+        # before the further looks, because after their time limit tasks may remain in the executor
         searched = _searched(plan, folder, executor, stop)
         decided = None
         if within is not None:
@@ -210,7 +210,7 @@ class _Deadline(threading.Event):
 
 @dataclass(slots=True)
 class _Looks:
-    """Further looks: makes their runs, and judges the rows again. Other rows keep the verdicts of their last look."""
+    """Further looks: make their runs, and judge the rows again. Other rows keep the verdicts from their last look."""
 
     plan: Plan
     entries: Sequence[_Entry]
@@ -221,7 +221,7 @@ class _Looks:
     stop: threading.Event | None
 
     def count(self, seeds: Mapping[str, int]) -> int:
-        """Return the number of runs that these seeds add to the rows' cells."""
+        """Return the number of runs added to the rows' cells by these seeds."""
         return sum(max(0, n - len(e.seeds)) for e, n in self._extended(seeds))
 
     def _extended(self, seeds: Mapping[str, int]) -> list[tuple[_Entry, int]]:
@@ -231,7 +231,7 @@ class _Looks:
         return [(e, seeds[e.row.id]) for e in some]
 
     def look(self, seeds: Mapping[str, int], number: int, until: float) -> Sequence[RowVerdict] | None:
-        """Make the runs of a look and judge its rows; None if the time limit is reached first."""
+        """Make a look's runs and judge its rows; None if the time limit is reached first."""
         before = [(e, e.seeds) for e, _ in self._extended(seeds)]
         for entry, n in self._extended(seeds):
             entry.seeds = range(1, max(n, len(entry.seeds)) + 1)
@@ -261,7 +261,7 @@ def _maker(
     executor: Executor,
     progress: Callable[[Status], None] | None,
 ) -> Iterator[Callable[[Sequence[_Entry], threading.Event | None], _Made]]:
-    """Yield a function that makes runs in the simulator or the kernel. Both keep runs in a store in the folder."""
+    """Yield a function that makes runs in the simulator or the kernel. Both store runs in the folder."""
     from ackclock.sweep import Store
 
     if plan.backend == "sim":
@@ -278,7 +278,7 @@ def _maker(
 
 
 def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
-    """Return the tables by entry, each with the runs of its victim alone."""
+    """Return the tables by entry, each with the victim's runs alone on the path."""
     found = {entry.key: one for entry, one in zip(entries, tables, strict=True)}
     for entry in entries:
         if entry.arm is not None and entry.cell.alone:
@@ -288,7 +288,7 @@ def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runs:
-    """Values of cells under several arms, all with the same seeds.
+    """Cell values under several arms, all with the same seeds.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def collect(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Runs:
-    """Run every cell of a plan under these arms and seeds, without judging. Raises the same errors as `evaluate`."""
+    """Run every cell in a plan under these arms and seeds, without judging. Raises the same errors as `evaluate`."""
     from ackclock.sweep import Store
 
     entries = _entries(plan, arms, seeds)
@@ -349,7 +349,7 @@ def _made(
     *,
     made_by: str | None = None,
 ) -> _Made:
-    """Find or make the runs of every entry. Rows with the same scenario share its runs. Failed kernel runs are
+    """Find or make every entry's runs. Rows with the same scenario share its runs. Failed kernel runs are
     repeated, because the machine may have been the cause.
     """
     from ackclock._results.result import named_groups
@@ -422,7 +422,7 @@ def _cells(entries: Sequence[_Entry]) -> list[tuple[Row, Cell]]:
 
 
 def _extend(plan: Plan, entries: Sequence[_Entry], found: _Found, most: int) -> bool:
-    """Give more seeds to cells whose row needs them. Arms shown for information, and victims alone, keep theirs."""
+    """Add seeds to cells in rows that need them. Arms shown for information, and victims alone, keep theirs."""
     wanted = more_seeds(_by_row(plan, found), plan.scale, most)
     more = False
     for entry in entries:

@@ -35,7 +35,7 @@ def has(controller: str) -> bool:
 
 
 def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: bool) -> list[Row]:
-    """Return the rows without the cells that the kernel cannot run, with the reason in the words of the error."""
+    """Return the rows without the cells that the kernel cannot run, with the error text as the reason."""
     found = []
     for row in rows:
         cells, reasons = [], dict.fromkeys(row.needs)
@@ -92,7 +92,7 @@ def unchanged(made_by: str) -> None:
 
 
 def _first(task: Task, cpu: int) -> Done:
-    """Make only the first run of a task. A run takes seconds, so the others become tasks of other threads."""
+    """Make only a task's first run. A run takes seconds, so the others become tasks for other threads."""
     from ackclock.sweep.task import Done
 
     place, seed = task.runs[0]
@@ -120,7 +120,7 @@ def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
 
 
 NAMES = ("flow", "group", "number")
-"""Columns with identifiers, which the kernel always reports."""
+"""Identifier columns, which the kernel always reports."""
 
 
 def facts() -> str:

@@ -20,7 +20,7 @@ SENT = ("send", "rtx", "tlp")
 
 
 def each(table: str, number: Callable[[pl.DataFrame, Cell], float | None]) -> Of:
-    """Return a measure computed from the rows of a table, run by run; NaN for a run without a value."""
+    """Return a measure computed from a table's rows, run by run; NaN for a run without a value."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         found = {seed: number(rows, c) for seed, rows in t.rows(table).items()}
@@ -39,7 +39,7 @@ def column(name: str, group: str = "") -> Of:
 
 
 def utilisation(group: str = "") -> Of:
-    """Goodput divided by the maximum that the bottleneck's rate allows."""
+    """Goodput divided by the maximum permitted by the bottleneck rate."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         most = c.about["rate_bps"] * PAYLOAD
@@ -58,7 +58,7 @@ def queue_delay(name: str = "p95_delay_s", group: str = "") -> Of:
 
 
 def harm_to_goodput(group: str) -> Of:
-    """Goodput that the victim loses relative to its goodput alone, (x - y) / x (Ware et al., HotNets 2019)."""
+    """Goodput lost by the victim relative to its goodput alone, (x - y) / x (Ware et al., HotNets 2019)."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
         alone = _alone(t, group, "goodput_bps")
@@ -78,8 +78,8 @@ def harm_to_delay(group: str) -> Of:
 
 
 def _alone(t: Tables, group: str, column: str) -> float:
-    """Return the mean of a victim alone over a few seeds. Both arms are compared with it, so it only scales their
-    difference.
+    """Return the mean over a few seeds for a victim alone on the path. Both arms are compared with it, so it only
+    scales their difference.
     """
     assert t.alone is not None, "the cell runs the victim alone, too"
     mean = _mean([v for v in t.alone.group(group, column).values() if math.isfinite(v)])
@@ -107,9 +107,7 @@ def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int
 
 
 def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float], float | None]) -> Of:
-    """A number computed from the flows' goodput in windows of at least 10 s and 100 round trips, and from an equal
-    share.
-    """
+    """A number computed from the flows' goodput in windows of at least 10 s and 100 RTTs, and from an equal share."""
 
     def shares(rows: pl.DataFrame, c: Cell) -> float | None:
         fair = c.about["rate_bps"] * PAYLOAD / of
@@ -120,7 +118,7 @@ def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float]
 
 
 def starved(flows: Sequence[int], *, of: int) -> Of:
-    """Fraction of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
+    """Fraction of windows of at least 10 s and 100 RTTs in which a flow has less than a tenth of an equal share.
 
     Parameters
     ----------
@@ -148,7 +146,7 @@ def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
 
 
 def share_of(flow: int, begin_s: float) -> Of:
-    """One flow's share of all goodput after `begin_s`."""
+    """One flow's share of the total goodput after `begin_s`."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -160,7 +158,7 @@ def share_of(flow: int, begin_s: float) -> Of:
 
 
 def settling(at_s: float, *, bps: float, until_s: float, flow: int | None = 0, hold_s: float = 1.0) -> Of:
-    """Seconds from a change until goodput reaches 90 % of this rate and stays there; the remaining time if it never
+    """Time from a change until goodput reaches 90 % of this rate and stays there, s; the remaining time if it never
     does.
     """
     import polars as pl
@@ -187,7 +185,7 @@ def _settled(times: Sequence[float], values: Sequence[float], at_s: float, level
 
 
 def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) -> Of:
-    """Mean goodput of a flow, or of all, in a time interval of the run, bit/s."""
+    """Mean goodput of one flow, or of all, in a time interval of the run, bit/s."""
     import polars as pl
 
     def mean(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -201,7 +199,7 @@ def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) ->
 
 
 def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """A quantile of the durations of transactions of some sizes, s; the value `followed_s` means that or more.
+    """A quantile of the durations of transactions of some sizes, s; the value `followed_s` means at least that.
 
     Each transaction is observed for the same time. Only those that started at least that long before the end of the run
     count, whether finished or not. A transaction that took longer, or never finished, counts as `followed_s`; otherwise
@@ -271,7 +269,7 @@ def late(most_s: float, flow: int) -> Of:
 
 
 def finished(flow: int = 0) -> Of:
-    """Completion time of a transfer, s from its start; the end of the run if it never completed."""
+    """Completion time of a transfer, s from its start; until the end of the run if it never completed."""
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float:
@@ -282,7 +280,7 @@ def finished(flow: int = 0) -> Of:
 
 
 def of_flows(name: str) -> Of:
-    """Sum over a column of `flows`; NaN if a flow has no value, because its part of the sum is unknown."""
+    """Sum over a column of `flows`; NaN if any flow has no value, because its part of the sum is unknown."""
 
     def total(rows: pl.DataFrame, _: Cell) -> float | None:
         values = rows[name].cast(float).fill_nan(None)
@@ -314,7 +312,7 @@ def backoff(begin_s: float, end_s: float) -> Of:
         # Packets in flight when the total loss begins, and one tail loss probe, are not part of the backoff.
         quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
         sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
-        gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at the same time
+        gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a QUIC timeout sends two packets at the same time
         return min((b / a for a, b in pairwise(gaps) if a > 0), default=None)
 
     return each("acks", growth)
@@ -327,9 +325,9 @@ SEGMENT = 1500 * 8
 def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
     """Fraction of reports at which a media flow's congestion circuit breaker has tripped (RFC 8083, §4.3).
 
-    Reports arrive every second. Over CB_INTERVAL reports the flow must not send more than ten times the rate of TCP at
-    its loss rate, according to the simplified equation with the RTT of the idle path. The measured RTT would make it
-    trip sooner.
+    Reports arrive every second. Over CB_INTERVAL reports, the flow must not send more than ten times TCP's rate at
+    its loss rate, according to the simplified equation with the idle path's RTT. The measured RTT would make it trip
+    sooner.
     """
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
@@ -358,8 +356,8 @@ def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
 def tripped() -> Of:
     """Fraction of intervals in which the candidate's flows are behind a tripped circuit breaker (RFC 8084, §3).
 
-    An interval is 5 s or 20 round trips, whichever is longer. It is bad if more than a tenth of the arrivals are
-    dropped and the offered rate of all flows exceeds ten times that of as many Reno flows at that loss (RFC 8083, §4.3,
+    An interval is 5 s or 20 RTTs, whichever is longer. It is bad if more than a tenth of the arrivals are dropped and
+    the total offered rate exceeds ten times that of as many Reno flows at that loss rate (RFC 8083, §4.3,
     simplified). Three successive bad intervals trip the breaker.
     """
 

@@ -40,14 +40,14 @@ COMPANY = {
     "bbr3-linux": "BBRv3 (Linux)",
     "traffic": "other traffic",
 }
-"""Other flows on the path: columns of the matrix."""
+"""Other flows on the path: the matrix columns."""
 
 KINDS = {"worse": "fails", "mixed": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
 """Verdict -> style of a table cell."""
 
 
 WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "report.html")
-"""Files of an evaluation in its folder, in addition to its store."""
+"""Files in an evaluation's folder, in addition to its store."""
 
 MARKS = ("evaluate.json",)
 """Files that identify the folder of an evaluation."""
@@ -89,7 +89,7 @@ def _svg(figure: Any) -> bytes:
 
 
 def _tables(figure: Any) -> list[tuple[str, Any]]:
-    """Return the data tables of a figure, by file name."""
+    """Return a figure's data tables, by file name."""
     return [(n if n.startswith(figure.name) else f"{figure.name}-{n}", table) for n, table in figure.data.items()]
 
 
@@ -155,7 +155,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
 
 
 def _command(evaluation: Evaluation) -> str:
-    """Return the command shown in the report, with the option for further looks if there were any."""
+    """Return the command shown in the report, with the option for further looks, if any were taken."""
     return invocation(evaluation.plan, more=["--decide"] if evaluation.decided else [])
 
 
@@ -262,7 +262,7 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def mean(j: Judged, arm: Literal["candidate", "reference"]) -> str:
-    """Format the mean of an arm, marked if it is a lower bound."""
+    """Format an arm's mean, marked if it is a lower bound."""
     value = j.candidate.value if arm == "candidate" else j.reference.value
     return ("≥ " if arm in j.at_least else "") + with_unit(value, j.measure.unit)
 
@@ -317,7 +317,7 @@ def _open(evaluation: Evaluation) -> tuple[report.Block, ...]:
 
 
 def decided(found: Decided) -> str:
-    """Return the results of the further looks, in words."""
+    """Describe the results of the further looks."""
     settled = {row: r.verdict for row, r in found.verdicts.items() if r.verdict != "no difference shown"}
     words = "; ".join(f"row {row} is {verdict}" for row, verdict in settled.items()) or "no row is settled"
     why = {
@@ -414,7 +414,7 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
 
 
 def _cells(evaluation: Evaluation) -> report.Prose:
-    """Return all numbers: a folded table for each row."""
+    """Return all numbers: one folded table per row."""
     from html import escape
 
     parts = []
@@ -454,7 +454,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
 
 
 def lines(evaluation: Evaluation) -> Sequence[tuple[str, ...]]:
-    """Return a line for each row, for the terminal."""
+    """Return one line per row, for the terminal."""
     found = []
     for r in evaluation.rows:
         j = r.worst

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.evaluate import kernel
+from ackclock.evaluate.rows import population as population_row
 from ackclock.evaluate.rows import rows as all_rows
 from ackclock.evaluate.rows import text
 from ackclock.evaluate.situation import Arm, Environment, Row, Scale, filled
+
+if TYPE_CHECKING:
+    from ackclock.population import Population
 
 REFERENCE = "cubic"
 INFORMATION = ("reno", "bbr3")
@@ -20,8 +24,8 @@ the full scale.
 """
 
 FEW_SEEDS = 3
-"""Number of seeds for these arms and for a victim alone. Only their means matter: no verdict depends on individual
-seeds.
+"""Number of seeds for these arms and for a victim alone on the path. Only means matter: no verdict depends on
+individual seeds.
 """
 
 SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
@@ -52,6 +56,8 @@ class Plan:
         The simulator, or the real kernel, which runs only the rows that it can.
     stated
         RFC sections that the author has answered.
+    population
+        Population whose paths are row x6; None: there is no such row.
     """
 
     candidate: Arm
@@ -63,6 +69,7 @@ class Plan:
     environment: Environment = "internet"
     backend: Literal["sim", "linux"] = "sim"
     stated: tuple[str, ...] = ()
+    population: Population | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -74,6 +81,10 @@ class Plan:
             If there is no such row.
         """
         known = {row.id: row for row in all_rows()}
+        if self.population is not None:
+            known[population_row.ID] = population_row.row(self.population)
+        elif population_row.ID in self.only:
+            raise InputError(f"--rows: found {quote(population_row.ID)} without --population; allowed: together")
         for name in self.only:
             if name not in known:
                 raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
@@ -116,7 +127,7 @@ def _has_transport_of_its_own(arm: Arm) -> bool:
 
 
 def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:
-    """Return the row without the cells that only TCP can run, with the reason in the words of the error."""
+    """Return the row without the cells that only TCP can run, with the error text as the reason."""
     from ackclock.scenario import Scenario
 
     asked = list(row.at(scale, gigabit=gigabit))

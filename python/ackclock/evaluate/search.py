@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 BUDGET, EVALUATIONS, SEED = "steps", 200, 1
-"""Budget, number of evaluations and seed of the search."""
+"""Search budget, number of evaluations and seed."""
 
 FOLDER = "search"
 """Folder for the journals, one per search."""

@@ -11,10 +11,9 @@ from ackclock.judge.intervals import Estimate
 
 
 def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, most: int) -> dict[tuple[str, str], int]:
-    """Return the number of seeds for cells that need more: (row, cell) -> seeds.
-
-    A row that is worse needs none. If the mean of a row over its cells is open, all cells in the mean get twice as
-    many, provided that the allowed maximum may settle it. In every other row a cell may change the verdict only if it
+    """Return the number of seeds for cells that need more: (row, cell) -> seeds. A row that is worse needs none. If a
+    row's mean over its cells is open, all cells in the mean get twice as many, provided that the permitted maximum
+    may settle it. In every other row a cell may change the verdict only if it
     lies beyond its margin and is not yet certain to be worse. A row has at most `PAIRS` pairs of runs, unless the
     initial seeds exceed that.
     """
@@ -63,8 +62,8 @@ def _may_settle(d: Estimate, margin: float, widths: float, upto: int) -> bool:
 
 
 PAIRS = 2000
-"""Maximum number of run pairs in a row. A row of 144 cells already has more than enough seeds for its mean, and more
-would take most of the time.
+"""Maximum number of run pairs in a row. A 144-cell row already has more than enough seeds for its mean, and more
+would take up most of the time.
 """
 
 HOLM_WIDTHS = 2.0

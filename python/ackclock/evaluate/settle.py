@@ -1,4 +1,4 @@
-"""Finds what would settle a row that shows no difference: more runs, or a larger scale."""
+"""Determines what would settle a row that shows no difference: more runs, or a larger scale."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ackclock.judge.intervals import Estimate
 from ackclock.judge.looks import LOOKS, MOST_TIMES, runs_needed, widened
 
 How = Literal["seeds", "scale", "look", "nothing"]
-"""Ways to settle a row: more seeds, a larger scale, a look at a run without a number, or no known way."""
+"""Ways to settle a row: more seeds, a larger scale, inspecting a run without a number, or no known way."""
 
 LARGER: Mapping[Scale, Scale] = {"quick": "standard", "standard": "full"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settling:
-    """Outlook of a row that shows no difference.
+    """Outlook for a row that shows no difference.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Settling:
 
 
 def open_means(found: RowVerdict) -> dict[str, tuple[Estimate, int]]:
-    """Return the measures whose means leave a row open: name -> mean in margins, and number of judged measures."""
+    """Return the measures with means that keep a row open: name -> mean in margins, and number of judged measures."""
     names = [m.name for m in found.row.measures if any(_counts(j, m.name) for j in found.cells)]
     means = {n: interval_of(in_margins([j for j in found.cells if _counts(j, n)])) for n in names}
     judged = {n: widened(e, LOOKS) if found.look else e for n, e in means.items()}
@@ -61,7 +61,7 @@ def _counts(judged: Judged, name: str) -> bool:
 def needed(found: RowVerdict) -> float:
     """Return the number of seeds that would settle a row at a later look, given its current spread.
 
-    One measure beyond its margin is enough for "worse". Otherwise all must be within theirs.
+    One measure beyond its margin is enough for "worse". Otherwise all measures must be within their margins.
     """
     beyond: list[float] = []
     within: list[float] = []
@@ -84,7 +84,7 @@ def seeds_of(found: RowVerdict) -> int:
 
 
 def settling(found: RowVerdict, plan: Plan, numbers: Mapping[tuple[str, str, str, str], Values]) -> Settling | None:
-    """Return what would settle a row; None if it has a verdict.
+    """Return the way to settle a row; None if it has a verdict.
 
     Parameters
     ----------

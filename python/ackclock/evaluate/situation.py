@@ -21,7 +21,7 @@ Environment = Literal["internet", "datacentre"]
 """Environment for which a controller is intended."""
 
 Level = Literal["MUST", "SHOULD", "should", "ought", ""]
-"""Requirement level in the RFC; empty if the RFC only describes, or if the row is our own."""
+"""Requirement level in the RFC; empty if the RFC only describes the situation, or if the row is our own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Cell:
 
 
 class Tables:
-    """Tables of the runs of one cell under one controller, seed by seed.
+    """Tables of one cell's runs under one controller, seed by seed.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Tables:
         self.alone = alone
 
     def group(self, name: str, column: str) -> dict[int, float]:
-        """Return a column of `performance` for the group with this name."""
+        """Return a `performance` column for the group with this name."""
         import polars as pl
 
         rows = self.frames["performance"]
@@ -101,7 +101,7 @@ class Tables:
         return _values(found, column)
 
     def whole(self, column: str) -> dict[int, float]:
-        """Return a column of `performance` for all flows together."""
+        """Return a `performance` column for all flows together."""
         import polars as pl
 
         found = self.frames["performance"].filter(pl.col("of") == "run").select("seed", column)
@@ -125,7 +125,7 @@ def _values(found: pl.DataFrame, column: str) -> dict[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A number per run, with the direction that is better and the largest irrelevant difference.
+    """One number per run, with the better direction and the largest irrelevant difference.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class Measure:
         return "ratio" if self.ratio else self.unit
 
     def compared(self, value: float) -> float:
-        """Return a number on the scale on which differences are computed: logarithmic for rates."""
+        """Return a number on the scale used to compute differences: logarithmic for rates."""
         return math.log(max(value, self.least)) if self.ratio else value
 
     def margin_at(self, reference: float) -> float:
@@ -183,7 +183,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A sentence of RFC 9743, or of our own, and its test.
+    """A sentence from RFC 9743, or one of our own, and its test.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """Controller that is run in place of the candidate.
+    """Controller run in place of the candidate.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class Arm:
 
 
 def filled(scenario: Mapping[str, Any], controller: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a scenario with a controller in the candidate's place."""
+    """Return a scenario's keys with a controller in the candidate's place."""
     groups = []
     for group in scenario["flows"]:
         mine = {"congestion_control": controller, **({"congestion_control_options": dict(options)} if options else {})}
@@ -261,5 +261,5 @@ def filled(scenario: Mapping[str, Any], controller: str, options: Mapping[str, A
 
 
 def without(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a scenario without the candidate."""
+    """Return a scenario's keys without the candidate."""
     return {**scenario, "flows": [g for g in scenario["flows"] if g.get("congestion_control") != PLACE]}

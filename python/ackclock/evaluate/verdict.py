@@ -4,7 +4,7 @@ because the RFC has no thresholds.
 A difference d is candidate minus reference under one seed, with the sign that makes a larger value worse; m is the
 margin.
 
-| verdict of a cell | when |
+| cell verdict | condition |
 | --- | --- |
 | no worse | the interval of the mean of d ends at or below m |
 | worse | it begins above m |
@@ -82,23 +82,23 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Values:
-    """Values of a measure in one cell under one controller: number and digest by seed."""
+    """A measure's values in one cell under one controller: number and digest by seed."""
 
     numbers: Mapping[int, float]
     digests: Mapping[int, str]
 
     @property
     def distinct(self) -> int:
-        """Number of distinct runs among those with a number."""
+        """Number of distinct runs among those with a value."""
         return len({self.digests[s] for s in self.numbers if s in self.digests})
 
     @property
     def runs(self) -> set[int]:
-        """Seeds that were run, with a number or without."""
+        """Seeds that were run, with or without a value."""
         return {*self.digests, *self.numbers}
 
     def without(self, seeds: set[int]) -> list[int]:
-        """Return those of the given seeds that have no number."""
+        """Return those of the given seeds that have no value."""
         return sorted(s for s in seeds if not math.isfinite(self.numbers.get(s, math.nan)))
 
 
@@ -158,13 +158,13 @@ class Judged:
 
     @property
     def lopsided(self) -> bool:
-        """Whether the row is open because one arm has more numberless runs than the other."""
+        """Whether the row is open because one arm has more runs without a value than the other."""
         return self.measure.judged and self.verdict != "not tested" and self.without[0] != self.without[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowVerdict:
-    """Verdict of a row.
+    """Verdict on a row.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values
             p=_p(list(by_seed.values()), margin) if len(seeds) > 1 else 1.0,
             note=without(found),
         )
-        # the runs without a number may be the candidate's worst
+        # runs without a number may be the candidate's worst
         return found if by_seed else replace(found, worst_seed=min(missing[0] or missing[1]))
     if not seeds:
         return replace(found, note="no number in any run")
@@ -259,7 +259,7 @@ def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values
 
 
 def without(judged: Judged) -> str:
-    """Describe how many runs have no number."""
+    """Describe the number of runs without a value."""
     ours, theirs = judged.without
     return f"no number in {ours} of {judged.runs} runs of the candidate, {theirs} of CUBIC's"
 
@@ -342,7 +342,7 @@ def at_look(judged: Judged, looks: int) -> Judged:
 
 
 def row_verdict(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale, looks: int = 1) -> RowVerdict:
-    """Return the verdict on a row. `sure` has the `id` of each entry that is worse after correction for all cells of the report."""
+    """Return the verdict on a row. `sure` contains the `id` of each entry that is worse after correction for all cells in the report."""
     if row.applies:
         return RowVerdict(row=row, verdict="not applicable", reason=row.applies)
     if not row.cells:
@@ -459,7 +459,7 @@ def _unit(judged: Judged) -> float:
 
 
 def in_margins(cells: Sequence[Judged]) -> list[float]:
-    """Return the differences by seed in units of the margin, averaged over cells, for the seeds that all cells have."""
+    """Return the differences by seed in units of the margin, averaged over cells, for the seeds present in all cells."""
     if not cells:
         return []
     common = set(cells[0].by_seed).intersection(*(j.by_seed for j in cells))

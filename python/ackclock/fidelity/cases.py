@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 __all__ = ["Case", "cases"]
 
 SEGMENTS = 10
-"""Size of the responses with which the initial windows were measured."""
+"""Size of the responses used to measure the initial windows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +36,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Return every cell of the measured data whose flows are streams. Cells with fetches are covered by `ackclock
+    """Return every cell of the measured data with stream flows. Cells with fetches are covered by `ackclock
     fidelity`.
     """
     out = []

@@ -124,7 +124,7 @@ class Comparison:
 
 
 def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None) -> Comparison:
-    """Simulate every cell and compare it with the kernel.
+    """Simulate every cell and compare it with the kernel's.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] 
 
 
 def _any_phase(network: str, controller: str) -> MeasuredCell:
-    """Influence of the start phase: the kernel's three starts compared with simulated ones over a whole tick."""
+    """Influence of the start phase: the kernel's three starts compared with simulated starts over a whole tick."""
     return MeasuredCell(
         name=f"{network} {controller}, any phase",
         kernel=partial(reference.bulk, network, controller),

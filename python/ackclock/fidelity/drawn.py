@@ -4,7 +4,7 @@ There are three kinds. A transfer sends a hundred segments through a queue that 
 ones; about one transfer in three also loses a retransmission. A bulk flow lasts twelve seconds and fills a queue of
 half to twice the bandwidth-delay product, which drops packets too. The drawn losses of both kinds name segments, so
 both backends lose the same ones. A flow under random loss loses 0.1 to 3 % of its packets, by the same draws on both
-backends, with every controller that both backends have.
+backends, with every controller available on both.
 
 In addition, `listed` yields flows with the losses that netem drew in the measured kernel.
 """
@@ -43,7 +43,7 @@ SEGMENTS = 100
 MOST_LOST = 12
 BULK_SECONDS = 12
 BULK_FROM, BULK_TO = 20, 3000
-"""Range of segment numbers whose loss may be scripted in a bulk flow."""
+"""Range of segment numbers that may be lost by script in a bulk flow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: i
 
 
 def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
-    """Yield bulk flows on n2 that lose the packets which the measured kernel lost, by position, on both backends.
+    """Yield bulk flows on n2 that lose the same packets as the measured kernel, by position, on both backends.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ packets, the same ones on both backends. Each family adds its own feature:
 | switches | SACK, timestamps, TLP, F-RTO, SACK compression off; another minimum RTO |
 | bursts | losses in bursts or at a fixed distance, jitter, policers |
 | flows | two to four flows with different controllers, started one after another |
-| offload | packets of several segments, and hosts that cut and merge them; over the kernel's queueing disciplines |
-| kept | requests one after another on connections that stay open |
+| offload | multi-segment packets, and hosts that split and merge them; over the kernel's queueing disciplines |
+| kept | consecutive requests on connections that stay open |
 | steps | rate, delay and loss that change in steps |
 | outages | links that stop for a while |
 | two-steps | rate and delay that change once; only the full queue drops packets |
@@ -148,7 +148,7 @@ class Sketch:
 
 
 def family(name: str, seed: int, count: int = COUNT) -> Iterator[Drawn]:
-    """Draw scenarios of a family; each depends only on the family, the seed and its number.
+    """Draw scenarios from a family; each depends only on the family, the seed and its number.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _way_back(it: Sketch) -> None:
         it.back["aggregate"] = f"{ms:g} ms"
         it.say(f"ACKs aggregated for {ms:g} ms")
     else:
-        # with one ACK of 66 bytes per two full segments the return path is full below 1/46 of the rate
+        # with one 66-byte ACK per two full segments, the return path is full below 1/46 of the rate
         share, limit = it.draw.between(30, 150), it.draw.between(5, 100)
         it.back |= {
             "rate": f"{it.mbps / share:.4g} Mbit/s",
@@ -349,7 +349,7 @@ def _steps(it: Sketch) -> None:
 
 
 def _two_steps(it: Sketch) -> None:
-    # this family has its own paths: slower, shorter and with shallower queues
+    # this family has its own paths: slower and shorter, with shallower queues
     (first, mbps), (near, far) = (
         [it.draw.spread(0.5, 20) for _ in range(2)],
         [it.draw.between(1, 50) for _ in range(2)],

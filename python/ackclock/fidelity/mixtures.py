@@ -2,9 +2,9 @@
 
 A mixture has one to five features. A feature sets keys of one part of the scenario: the host's stack, a queue,
 losses, other effects of a link, the return path, the workload, further flows, start and stop times, links before and
-behind the bottleneck, the hosts' own devices. Keys and their types are read from the engine's schema. Keys that the
-backend refuses are left out, so a new key is drawn as soon as the backend accepts it, with no change here. `RANGES`
-lists only keys whose plausible values have a narrower range than their type.
+behind the bottleneck, the hosts' own devices. Keys and their types are read from the engine's schema. Keys refused
+by the backend are omitted, so a new key is drawn as soon as the backend accepts it, with no change here. `RANGES`
+lists only keys with a narrower range of plausible values than their type.
 
 Length: a draw can be understood only with the values by type, the features and the accepted keys together.
 
@@ -37,7 +37,7 @@ MOST_FEATURES = 5
 MOST_PACKETS = 30_000
 """Approximate duration of a run in packets: runs on faster paths are shorter."""
 MOST_DATAGRAMS = 300_000
-"""Approximate maximum number of datagrams of a flow."""
+"""Approximate maximum number of datagrams per flow."""
 
 Table = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -253,7 +253,7 @@ def _of_family(it: Mixture, family: str, depth: int, kinds: Sequence[str] | None
 
 
 def _agreeing(it: Mixture, family: str, made: Table) -> Table:
-    """Adjust keys whose values must be consistent."""
+    """Adjust keys that must be consistent with one another."""
     if family == "queues" and made["kind"] in ("red", "choke"):
         limit = max(12, it.queue)
         made |= {"limit": f"{limit} packets", "max": f"{limit // 3} packets", "min": f"{limit // 9 + 1} packets"}
@@ -425,7 +425,6 @@ def _ends(it: Mixture) -> None:
 
 
 def _hosts(it: Mixture) -> None:
-    it.network = "qdisc"
     machines: list[Table] = []
     table = {key["name"]: key for key in schema_table("host")["keys"]}
     for name in ("sender", "receiver"):
@@ -450,7 +449,6 @@ def _hosts(it: Mixture) -> None:
 
 
 def _offload(it: Mixture) -> None:
-    it.network = "qdisc"
     for flow in range(it.flows):
         it.set("offload", ("flows", flow, "stack", "tso"), True)
 
@@ -469,7 +467,7 @@ FEATURES: dict[str, tuple[Callable[[Mixture], None], int]] = {
     "hosts": (_hosts, 5),
     "offload": (_offload, 3),
 }
-"""Feature -> function that draws it, and its weight."""
+"""Feature -> drawing function, and weight."""
 
 
 # --- keys that the backend accepts
@@ -501,7 +499,7 @@ CHANCES = frozenset({"jitter", "netem_jitter", "reorder", "duplicate", "corrupt"
 
 
 def _draws_its_own(at: Any) -> bool:
-    """Whether part of a scenario uses random numbers, which the kernel's queueing disciplines draw from their own
+    """Whether part of a scenario uses random numbers; the kernel's queueing disciplines draw these from their own
     generator.
     """
     if isinstance(at, Mapping):
@@ -511,7 +509,7 @@ def _draws_its_own(at: Any) -> bool:
 
 def _accepted(told: Table, network: NetworkKind) -> Scenario | None:
     """Return the scenario if it is valid, the backend accepts it over this network, and neither side draws its own
-    random numbers; else None.
+    random numbers; otherwise None.
     """
     if network == "qdisc" and _draws_its_own(told["network"]):
         return None
@@ -525,9 +523,7 @@ def _accepted(told: Table, network: NetworkKind) -> Scenario | None:
 
 @functools.cache
 def taken_keys(place: str) -> tuple[str, ...]:
-    """Return the keys of a table that the backend accepts. Each is tried alone, with several values, on a plain
-    scenario.
-    """
+    """Return a table's keys accepted by the backend. Each is tried alone, with several values, on a plain scenario."""
     found = []
     for key in schema_table(place)["keys"]:
         name = key["name"]
@@ -541,7 +537,7 @@ def taken_keys(place: str) -> tuple[str, ...]:
 
 @functools.cache
 def taken_kinds(family: str) -> tuple[str, ...]:
-    """Return the kinds of a family that the backend accepts, apart from the plain one."""
+    """Return a family's kinds accepted by the backend, apart from the plain one."""
     kinds = [table["kind"] for table in schema()[family]]
     wanted = [
         kind for kind in kinds if kind not in ("drop-tail", "none", "bulk") and f"{family}.{kind}" not in NOT_A_FEATURE
@@ -640,8 +636,8 @@ def _mixture(seed: int, number: int) -> Drawn:
 
 
 def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
-    """Return the scenario with everything that was drawn, dropping refused values one edit at a time, and the features
-    that it has.
+    """Return the scenario with everything drawn, dropping refused values one edit at a time, and the features it
+    contains.
     """
     told = it.base()
     for _, (path, value) in it.edits:

@@ -13,12 +13,12 @@ from ackclock.scenario import Scenario
 
 FRAMING = 14
 SYN_BYTES = 74
-"""Length of a SYN including its frame, bytes; its transmission time is part of the handshake."""
+"""Length of a SYN with its frame, bytes; its transmission time is part of the handshake."""
 
 SAMPLE_MS = 10
 
 VETH = {"packet_memory": "handed-on"}
-"""Packet memory of the measured hosts, which were namespaces on one machine."""
+"""Packet memory of the measured hosts, namespaces on one machine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

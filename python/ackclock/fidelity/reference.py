@@ -40,7 +40,7 @@ def kernel_release() -> str:
 
 
 def bulk(network: str, controller: str, loss_percent: float = 0.0) -> Values:
-    """Return the results of one flow over 60 s."""
+    """Return the results for one 60 s flow."""
     import polars as pl
 
     table = read("bulk_loss" if loss_percent else "bulk")
@@ -57,7 +57,7 @@ def bulk(network: str, controller: str, loss_percent: float = 0.0) -> Values:
 
 
 def sharing() -> Values:
-    """Return the results of two flows over 120 s."""
+    """Return the results for two 120 s flows."""
     import polars as pl
 
     sums = (
@@ -86,7 +86,7 @@ def second_starts_us() -> list[int]:
 
 
 def fetches(size: int) -> Values:
-    """Return the results of fetches of `size` bytes."""
+    """Return the results for fetches of `size` bytes."""
     import polars as pl
 
     return summarise_fetches(read("fetch").filter(pl.col("size") == size))
@@ -113,7 +113,7 @@ def summarise_fetches(rows: pl.DataFrame) -> Values:
 
 
 def lost_packets(loss_percent: float, seed: int) -> list[int]:
-    """Return the positions of the packets that the kernel's netem dropped, counted from 0 over all packets in the
+    """Return the positions of the packets dropped by the kernel's netem, counted from 0 over all packets in the
     forward direction.
     """
     import polars as pl

@@ -60,7 +60,7 @@ EVERYTHING = 2**31
 
 
 def _first_lost(probe: Scenario) -> tuple[int, int] | None:
-    """Return (transmission, segment number) of the first packet that the probe dropped; segment 0 carries no data."""
+    """Return (transmission, segment number) of the first packet dropped by the probe; segment 0 carries no data."""
     drops = run(probe).drops
     first = drops.filter(drops["link"] == PROBE).head(1)
     return None if first.height == 0 else (first["rexmit"][0], first["seg_no"][0])

@@ -23,7 +23,7 @@ unknown.
 """
 
 OURS = {"westwood": "westwood-plus"}
-"""Linux's name of a controller -> ours, where the two differ."""
+"""Linux's name for a controller -> ours, where they differ."""
 
 FETCHES = {7680: 300, 768_000: 100}
 """Number of fetches per seed by size, as in the data."""
@@ -104,7 +104,7 @@ def _joined(runs: Sequence[Values]) -> Values:
 
 
 def _summarise(flows: pl.DataFrame, samples: pl.DataFrame, *, since_s: float) -> Values:
-    """Return, per seed, the goodput over the whole run, and the means of all samples from 10 ms after the handshake."""
+    """Return, per seed, the goodput over the whole run, and the means of all samples from 10 ms after the handshake on."""
     import polars as pl
 
     # The sample grid starts with the run, so it is up to half an interval off the kernel's.

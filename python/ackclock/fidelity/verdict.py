@@ -16,7 +16,7 @@ Verdict = Literal["holds", "holds within 2 SE", "misses", "known miss", "not jud
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """Maximum distance of the simulator's mean from the kernel's.
+    """Maximum distance between the simulator's mean and the kernel's.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One quantity of a cell.
+    """One quantity in a cell.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def difference(self) -> float:
-        """Difference of the means, relative to the kernel's."""
+        """Difference between the means, relative to the kernel's."""
         return self.simulator.mean / self.kernel.mean - 1 if self.kernel.mean else math.inf
 
     def to_json(self) -> dict[str, Any]:
@@ -121,11 +121,11 @@ KNOWN: dict[tuple[str, str], str] = {
     ("fetches of 7,680 bytes, 1 %", SHARE_ANY): _LUCK,
     ("fetches of 7,680 bytes, 1 %", SHARE_DATA): _LUCK,
 }
-"""(cell, quantity) -> cause of a known miss. This is the only list of them; docs/fidelity.md explains them."""
+"""(cell, quantity) -> cause of a known miss. The only list of such misses, explained in docs/fidelity.md."""
 
 
 def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Sequence[float], bound: Bound | None) -> Row:
-    """Compare the means of both sides, and judge the difference.
+    """Compare both sides' means, and judge the difference.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Other tools' formats: testbed measurements are read, to be drawn next to a run, and runs are written in these
+"""Other tools' formats: testbed measurements are read, to be drawn beside a run, and runs are written in these
 formats.
 
 | format | of | read | written |

@@ -10,7 +10,7 @@ from ackclock.linux import _qdiscs
 __all__ = ["disciplines"]
 
 BURST_S = 100e-6
-"""Burst of a shaper, s, because timers of real machines are no finer."""
+"""Shaper burst, s: real machines' timers are no finer."""
 
 
 def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]:
@@ -34,6 +34,10 @@ def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]
     bits = 8 * shaper["rate"]
     burst = shaper["burst"] or max(1600, round(shaper["rate"] * BURST_S))
     table = f" stab overhead {shaper['overhead']} linklayer ethernet" if shaper["overhead"] else ""
+    if shaper["bucket"]:
+        yield f"{tc} qdisc add dev {device} root handle 1:{table} tbf rate {bits}bit burst {shaper['burst']}b limit 1gb"
+        yield f"{tc} qdisc add dev {device} parent 1:1 handle 2: {leaf['words']}"
+        return
     yield f"{tc} qdisc add dev {device} root handle 1:{table} htb default 1"
     yield f"{tc} class add dev {device} parent 1: classid 1:1 htb rate {bits}bit ceil {bits}bit burst {burst}b cburst {max(burst, 1600)}b quantum 1514"
     yield f"{tc} qdisc add dev {device} parent 1:1 handle 2: {leaf['words'].replace('{bits}', str(bits))}"

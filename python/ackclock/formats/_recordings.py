@@ -1,4 +1,4 @@
-"""Recordings of paths, one format after another: values and their times. The formats follow their authors'
+"""Path recordings, one format after another: values and their times. The formats follow their authors'
 documentation.
 
 | form | source |
@@ -12,7 +12,7 @@ documentation.
 | `g-nettrack` | G-NetTrack Pro, as in University College Cork's 4G and 5G data sets: `DL_bitrate` and `UL_bitrate`, kbit/s |
 | `irtt` | `irtt client -o`: each round trip, with one-way delays if the clocks agree |
 | `lens` | CSV files of LENS (Starlink): `timestamp,rtt,uplink,downlink` or `timestamp,rtt`, ms |
-| `ping` | output of `ping`, with times (`-D`) or without |
+| `ping` | output of `ping` of Linux, macOS, BSD, busybox and Windows, with times (`-D`) or without |
 | `iperf3` | `iperf3 -J`: bytes of each interval, summed over streams |
 """
 
@@ -22,7 +22,6 @@ import csv
 import itertools
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from datetime import datetime
 from typing import Any
 
 from ackclock.errors import InputError, one_of, quote
+from ackclock.formats import _ping as _ping_log
 
 __all__ = ["FORMS", "Recording", "Way", "form_of", "read"]
 
@@ -40,8 +40,6 @@ LEO_S = 0.01
 """Duration of a LeoReplayer interval, s."""
 FCC_S = 5.0
 """Duration of one FCC test, s."""
-PING_S = 1.0
-"""Interval of a ping without timestamps, s."""
 GREATEST_S = 1e6
 MOST_BPS = 1e12
 MOST_DELAY_S = 3600.0
@@ -50,7 +48,7 @@ MOST_PROBES = 5_000_000
 
 @dataclass(slots=True)
 class Way:
-    """One direction: rates in bit/s, one-way delays in s, and probes, each with whether it was lost."""
+    """One direction: rates in bit/s, one-way delays in s, and probes, each marked as lost or not."""
 
     rates: Points = field(default_factory=list)
     delays: Points = field(default_factory=list)
@@ -110,7 +108,7 @@ def form_of(text: str, name: str = "") -> str:
     head = text.lstrip()[:4096]
     if head.startswith("{"):
         return "irtt" if '"round_trips"' in text else "iperf3"
-    if "icmp_seq=" in head or head.startswith("PING "):
+    if _ping_log.is_ping(head):
         return "ping"
     first = head.partition("\n")[0].lower().replace('"', "")
     names = {name.strip() for name in first.split(",")}
@@ -171,7 +169,7 @@ def _table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _spaced(points: Sequence[tuple[float, Any]], line: str) -> float:
-    """Return the length of a recording, whose last value lasts for the median step. Times that go backwards are refused."""
+    """Return the length of a recording; its last value lasts for the median step. Times that go backwards are refused."""
     times = [t for t, _ in points]
     if any(a > b for a, b in itertools.pairwise(times)):
         raise InputError(f"found times that go back ({line}); allowed: times in order")
@@ -329,34 +327,13 @@ def _lens(text: str) -> Recording:
     return _round_trips(rows(), "lens")
 
 
-ANSWER = re.compile(r"^(?:\[(?P<at>[0-9.]+)\] )?.*\bicmp_seq=(?P<seq>[0-9]+)\b.*\btime=(?P<ms>[0-9.]+) ?ms")
-
-
 def _ping(text: str) -> Recording:
-    answers: dict[int, tuple[float | None, float]] = {}
-    turn, before = 0, 0
-    for line in text.splitlines():
-        if match := ANSWER.match(line):
-            number = int(match["seq"])
-            turn += 65536 if number + turn < before - 32768 else 0  # the field has 16 bits
-            before = number + turn
-            answers.setdefault(before, (float(match["at"]) if match["at"] else None, float(match["ms"]) / 1000))
-    if not answers:
+    answers, probes = _ping_log.read(text, MOST_PROBES)
+    if not probes:
         return Recording(form="ping", length_s=1.0)
-    first, last = min(answers), max(answers)
-    if last - first > MOST_PROBES:
-        raise InputError(f"found {last - first + 1:,} probes; allowed: at most {MOST_PROBES:,}")
-    timed = {number: at - rtt for number, (at, rtt) in answers.items() if at is not None}
-    apart = (timed[last] - timed[first]) / (last - first) if last > first and {first, last} <= set(timed) else PING_S
-    delays: Points = []
-    probes: list[tuple[float, bool]] = []
-    for number in range(first, last + 1):
-        t = (number - first) * apart
-        if number in answers:
-            t = max(timed.get(number, 0.0) - timed[first], delays[-1][0] if delays else 0.0) if number in timed else t
-            delays.append((t, answers[number][1] / 2))
-        probes.append((t, number not in answers))
-    return Recording(form="ping", length_s=_spaced(delays, "time stamps"), both=Way(delays=delays, probes=probes))
+    delays = [(t, rtt / 2) for t, rtt in answers]
+    length = _spaced(delays or [(t, None) for t, _ in probes], "time stamps")
+    return Recording(form="ping", length_s=length, both=Way(delays=delays, probes=probes))
 
 
 def _iperf3(text: str) -> Recording:

@@ -1,4 +1,4 @@
-"""Interprets the words of a `tc` discipline as operations on packets, and as queues."""
+"""Interprets the words of a `tc` discipline as packet operations and queues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 FRAME = 1514
-"""Size of a full frame, bytes. Used to convert between scenarios that count packets and disciplines that count bytes."""
+"""Size of a full frame, bytes, used to convert between scenarios that count packets and disciplines that count bytes."""
 NETEM_LIMIT = 1000
 """Default netem limit, packets."""
 UNLIMITED = 100_000
@@ -231,6 +231,19 @@ QUEUES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "pie": ("pie", {"limit": "limit", "target": "target", "tupdate": "update"}),
+    "fq_pie": (
+        "fq-pie",
+        {
+            "limit": "limit",
+            "flows": "queues",
+            "target": "target",
+            "tupdate": "update",
+            "alpha": "alpha",
+            "beta": "beta",
+            "quantum": "quantum",
+            "ecn_prob": "ecn_prob",
+        },
+    ),
     "dualpi2": (
         "dualpi2",
         {
@@ -283,12 +296,14 @@ def queue_of(node: Discipline, missing: list[str]) -> Link | None:
     made: Link = {"kind": ours}
     if kind == "fq_codel":
         made |= {"limit": "10240 packets", "ecn": True}
+    elif kind == "fq_pie":
+        made["limit"] = "10240 packets"
     elif kind == "codel" or kind == "pie":
         made["limit"] = "1000 packets"
     at = 0
     while at < len(words):
         word, value = words[at], words[at + 1] if at + 1 < len(words) else ""
-        if word in ("ecn", "noecn") and ours in ("codel", "fq-codel", "pie"):
+        if word in ("ecn", "noecn") and ours in ("codel", "fq-codel", "fq-pie", "pie"):
             made["ecn"] = word == "ecn"
             at += 1
         elif ours == "cake" and word in ("atm", "ptm", "noatm"):
@@ -303,7 +318,7 @@ def queue_of(node: Discipline, missing: list[str]) -> Link | None:
                 time_of(duration(value)) if word in TIMED
                 else rate_of(bits(value)) if key == "bandwidth"
                 else f"{size(value)} bytes" if key == "quantum" or (kind, key) == ("cake", "limit")
-                else int(value) if key in ("queues", "overhead", "mpu", "coupling")
+                else int(value) if key in ("queues", "overhead", "mpu", "coupling", "alpha", "beta", "ecn_prob")
                 else f"{int(value)} packets"
             )  # fmt: skip
             at += 2

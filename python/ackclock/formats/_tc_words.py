@@ -133,9 +133,8 @@ TC_LINK = (
 
 
 def links_of_mininet(text: str) -> list[tuple[int, dict[str, object]]]:
-    """Return the options of the links in a Mininet program, in the order of the calls: line, options.
-
-    A call of `addLink` counts if it has one of these options, directly or in a dictionary passed with `**`.
+    """Return the options of the links in a Mininet program, in call order: line, options. A call to
+    `addLink` counts if it has one of these options, directly or in a dictionary passed with `**`.
     """
     try:
         tree = ast.parse(text)

@@ -36,12 +36,12 @@ MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b
 GZIP, ZSTD = bytes.fromhex("1f8b"), bytes.fromhex("28b52ffd")
 
 MOST_UNPACKED = 1 << 33
-"""Maximum decompressed size of a compressed capture, bytes. It is unpacked into the temporary folder while it is
+"""Maximum decompressed size of a compressed capture, bytes. It is unpacked into the temporary folder while being
 read.
 """
 
 MOST_MISSED = 0.01
-"""Maximum fraction of a connection's data that a capture may have missed; beyond it the losses are not reliable."""
+"""Maximum fraction of a connection's data that may be missing from a capture; beyond it, losses are not reliable."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +77,7 @@ class Capture:
         )
 
     def missed(self, row: dict[str, Any]) -> float:
-        """Return the fraction of a direction's data that the capture has missed."""
+        """Return the fraction of a direction's data missing from the capture."""
         return int(row["unseen_bytes"]) / max(1, int(row["bytes"]) + int(row["unseen_bytes"]))
 
 
@@ -256,7 +256,7 @@ MOST_SAMPLES = 20_000
 
 
 def measured(path: Path) -> Measured:
-    """Return the direction of a capture that carries the most data, to be drawn next to a run.
+    """Return the direction of a capture that carries the most data, to be drawn beside a run.
 
     Raises
     ------

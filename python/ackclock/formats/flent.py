@@ -1,6 +1,6 @@
 """Reads flent's data files (`.flent.gz`, or unpacked): the measurements of each TCP flow.
 
-JSON with `raw_values`, the output of the tools by series: from netperf `t` (s, the end of an interval), `dur` and `val`
+JSON with `raw_values`, the tools' output by series: from netperf `t` (s, the end of an interval), `dur` and `val`
 (Mbit/s); from the socket statistics that flent collects with `ss`, `t`, `tcp_cwnd` (segments) and `tcp_rtt` (ms). Files
 of version 1 and 2 have only `x_values` and `results`, at a fixed step. Source: flent's `doc/data-format.rst`.
 """
@@ -18,13 +18,13 @@ __all__ = ["is_flent", "read"]
 KEYS = {"x_values", "results"}
 
 RATE = "Mbits/s"
-"""Unit of those series that are rates."""
+"""Unit of the series that are rates."""
 
 COMPUTED = (" avg", " sum", " totals")
 """Suffixes of series that flent derives from others."""
 
 INNER = "::tcp_"
-"""Text between a flow's name and the name of a value collected with `ss`."""
+"""Separator between a flow's name and the name of a value collected with `ss`."""
 
 
 def is_flent(value: Mapping[str, Any]) -> bool:

@@ -20,18 +20,18 @@ from ackclock.formats.measured import DECODER, Measured, frames
 if TYPE_CHECKING:
     from ackclock._results.result import Run
 
-__all__ = ["read", "result"]
+__all__ = ["read", "result", "whole"]
 
 MSS = 1448
 """Default payload of a segment, bytes: Ethernet, with timestamps."""
 
 BLOCK = 131_072
-"""Write size of iperf3 over TCP, bytes."""
+"""iperf3's write size over TCP, bytes."""
 
 
 def read(text: str, *, name: str) -> Measured:
     """Read a result, complete or as a stream of lines."""
-    told = _whole(text)
+    told = whole(text)
     if "error" in told and not told.get("intervals"):
         raise InputError(f"found iperf3's error {quote(str(told['error']))}; allowed: a test that ran")
     start = told.get("start", {})
@@ -75,7 +75,7 @@ def _socket(stream: Mapping[str, Any], mss: int) -> dict[str, Any]:
     return found
 
 
-def _whole(text: str) -> dict[str, Any]:
+def whole(text: str) -> dict[str, Any]:
     """Return the complete result, assembled from events if there is one per line."""
     try:
         told = DECODER.decode(text)
@@ -155,7 +155,7 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
 
 
 def _intervals(run: Run, flow: Mapping[str, Any], mss: int) -> list[dict[str, Any]]:
-    """Return the values of one flow in each interval, from its start. Null values are omitted, as iperf3 omits unknown
+    """Return one flow's values in each interval, from its start. Null values are omitted, as iperf3 omits unknown
     ones.
     """
     number, begin = flow["flow"], flow["start_s"]

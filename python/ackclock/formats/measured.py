@@ -29,7 +29,7 @@ MOST_FLOWS = 1000
 GZIP = b"\x1f\x8b"
 
 TCPTRACE, LOOK = "tcptrace -- version", 2**12
-"""Mark of a tcptrace listing, and how many characters at the start of a file are searched for it."""
+"""Mark of a tcptrace listing, and number of characters searched for it at the start of a file."""
 
 ALLOWED = "one of iperf3 -J, of ss -tin with times, of qlog, flent, tcp_probe or NDT7"
 
@@ -49,7 +49,7 @@ BOUNDS = {
     "rwnd_limited_s": (0.0, 1e12),
     "sndbuf_limited_s": (0.0, 1e12),
 }
-"""Bounds of each quantity of a connection."""
+"""Bounds on each quantity of a connection."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -244,7 +244,7 @@ def _first(text: str) -> Mapping[str, Any]:
 
 
 def of_run(run: Run, *, name: str = "") -> Measured:
-    """Return one of our own runs, to be drawn next to another one.
+    """Return one of our own runs, to be drawn beside another one.
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
 """Reads rows of M-Lab's NDT7: the server kernel's values during a download or an upload.
 
 JSON: the archived result, `{"Download": {"ServerMeasurements": [{"TCPInfo": {...}}, ...]}}`, a row of `ndt.ndt7` as BigQuery exports it, the
-same nested in `raw`, or the measurements of a client, one object per line. `ElapsedTime` is in us from the beginning of the test; `RTT`, `BusyTime`,
-`RWndLimited` and `SndBufLimited` are in us, `SndCwnd` in segments. Source: the specification of ndt7, and `TCPInfo` of m-lab/tcp-info.
+same nested in `raw`, or a client's measurements, one object per line. `ElapsedTime` is in us from the beginning of
+the test; `RTT`, `BusyTime`,
+`RWndLimited` and `SndBufLimited` are in us, `SndCwnd` in segments. Source: the specification of ndt7, and `TCPInfo`
+of m-lab/tcp-info.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def is_ndt7(value: Mapping[str, Any]) -> bool:
 
 
 def read(values: Iterable[Mapping[str, Any]], *, name: str) -> Measured:
-    """Return the tests of the file.
+    """Return the tests in the file.
 
     Parameters
     ----------

@@ -22,10 +22,10 @@ from ackclock.scenario import Scenario
 __all__ = ["ImportedPath", "make"]
 
 LOSS_S = 1.0
-"""Interval over which lost probes are counted, s."""
+"""Counting interval for lost probes, s."""
 MOST_STEPS = 100_000
 UNKNOWN = "1 Gbit/s"
-"""Rate of a bottleneck whose rate was not recorded."""
+"""Rate of a bottleneck without a recorded rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +110,7 @@ NAMES = {"trace": "opportunities", "rates": "rates", "delays": "delays", "probes
 
 
 def _add(paths: list[_Ways], path: Path, made: Recording, upward: bool, missing: list[str]) -> None:
-    """Add the contents of a file to its direction. If two files give no direction, the second is the return path."""
+    """Add a file's contents to its direction. If two files specify no direction, the second is the return path."""
     ways = [made.up, made.down] if upward else [made.down, made.up]
     for name in NAMES:
         both = path if name == "trace" and made.trace else getattr(made.both, name, None)
@@ -139,7 +139,7 @@ HALVES = {"delays": "half of the round-trip time", "probes": "as much"}
 
 
 def _link(way: _Ways, every_ns: int, whole: int, *, forward: bool) -> dict[str, Any]:
-    """Return the links of one direction."""
+    """Return the links in one direction."""
     steps: dict[int, dict[str, Any]] = {}
     for at, delay in _delays(way.delays, every_ns):
         steps.setdefault(at, {})["delay"] = time_of(delay)
@@ -210,7 +210,7 @@ def _schedule(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
 
 
 def _told(path: Path, made: Recording) -> str:
-    """Return a one-line summary of the measurements in a file."""
+    """Return a one-line summary of a file's measurements."""
     parts = [f"{made.length_s:g} s"]
     for name, way in (("", made.both), (" down", made.down), (" up", made.up)):
         if way.rates:

@@ -41,7 +41,7 @@ __all__ = ["contained", "read", "sequence"]
 SEPARATOR = "\x1e"
 
 DATAGRAM = 1200
-"""Default size of a QUIC packet, bytes (RFC 9000 §14)."""
+"""Default QUIC packet size, bytes (RFC 9000 §14)."""
 
 FOREIGN = {"quinn": "QUIC"}
 """Prefix of a foreign stack's controllers -> its protocol. Libraries do not report theirs."""
@@ -119,7 +119,7 @@ def _trace(run: Run, flow: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _foreign(controller: str) -> str | None:
-    """Return the protocol of the flow's foreign stack; "" for a library, None for a flow of TCP."""
+    """Return the protocol of the flow's foreign stack; "" for a library, None for a TCP flow."""
     stack, apart, _ = controller.partition(":")
     if not apart or stack not in (*FOREIGN, "stack"):
         return None
@@ -191,7 +191,7 @@ def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 class _Metrics:
-    """Values last reported. Only changes are reported, as the drafts require."""
+    """Values reported last. Only changes are reported, as the drafts require."""
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
@@ -354,7 +354,7 @@ UNITS_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
 def _named(trace: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a trace whose events have names and times in ms: those of drafts 00 and 01 are arrays described by
+    """Return a trace with named events and times in ms: in drafts 00 and 01, events are arrays described by
     `event_fields`.
     """
     events = trace["events"]
@@ -467,7 +467,7 @@ class _Unacknowledged:
         """Position -> next packet that was not acknowledged, or a position closer to it."""
 
     def take(self, first: int, last: int) -> int:
-        """Return how many bytes of the packets from `first` to `last` had not been acknowledged before."""
+        """Return the number of bytes in the packets from `first` to `last` that had not been acknowledged before."""
         total = 0
         end = bisect_right(self._numbers, last)
         at = self._from(bisect_left(self._numbers, first))

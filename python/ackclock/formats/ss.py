@@ -28,8 +28,8 @@ LEAST = 10_000
 """Minimum number of bytes sent by a data connection. Connections that sent less, such as iperf3's own control connection, are omitted."""
 
 EPOCH = 1e8
-"""Largest time taken as relative to the beginning of a run, s. Larger times count from 1970, and become relative to the
-first of them.
+"""Largest time interpreted as relative to the beginning of a run, s. Larger times count from 1970, and become
+relative to the first of them.
 """
 
 _TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
@@ -43,7 +43,7 @@ those that never ran.
 _TIME_SPENT = re.compile(r"(\d{1,15})ms")
 
 LONGEST = 2**16
-"""Maximum line length, characters. Lines of `ss` have several hundred, or several thousand with the processes of a socket."""
+"""Maximum line length, characters. Lines of `ss` have several hundred, or several thousand with a socket's processes."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -91,8 +91,8 @@ def read(text: str, *, name: str) -> Measured:
 def _ends(line: str) -> str | None:
     """Return both addresses of a connection that carries data; None for listening sockets.
 
-    The addresses are the first two consecutive words that contain a colon. The state before them is missing if `ss` was asked for a single
-    state.
+    The addresses are the first two consecutive words that contain a colon. The state before them is missing if a
+    single state was requested from `ss`.
     """
     words = line.partition("\t")[0].split()
     both = (f"{a} {b}" for a, b in pairwise(words) if ":" in a[1:-1] and ":" in b[1:-1])

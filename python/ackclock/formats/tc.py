@@ -3,9 +3,8 @@ the flows with iperf3.
 
 The layout is sender - router - ... - router - receiver, as in the linux backend (`linux/guest/src/network.rs`). Only routers have the
 links' disciplines, so that a host's own queue never holds its sender back. A link consists of as many hops as it needs disciplines in a
-row: loss, then the queue with its rate, then delay. Access and egress links of single flows branch off.
-
-Features that a kernel or iperf3 lacks are left out, and the script and the command report each in one line.
+row: loss, then the queue with its rate, then delay. Single flows' access and egress links branch off.
+Features that a kernel or iperf3 lacks are omitted, and the script and the command report each in one line.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Stages = list[dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exported:
-    """A script, and the parts of the scenario that it leaves out.
+    """A script, and the parts of the scenario that it omits.
 
     Parameters
     ----------
@@ -216,7 +215,7 @@ class _Plan:
     ways: dict[int, list[int]] = field(default_factory=dict)
     """Flow -> hops from its sender to its receiver."""
     hosts: dict[str, _Flow] = field(default_factory=dict)
-    """Namespace of a host -> a flow of that host."""
+    """A host's namespace -> one of the host's flows."""
 
     def __post_init__(self) -> None:
         own = self.network["topology"] != "chain" and any(
@@ -307,7 +306,7 @@ class _Plan:
         return [stage["qdisc"] for stage in stages]
 
     def _mean(self, place: str) -> int | None:
-        """Return the mean rate of each variable-rate link, bit/s, by the link's key."""
+        """Return each variable-rate link's mean rate, bit/s, by the link's key."""
         from ackclock.scenario._parts import mean_bps
 
         link: Any = self.scenario

@@ -1,10 +1,10 @@
 """A `tc` (iproute2) or Mininet network as a scenario. Disciplines become links in the same order.
 
-The disciplines of a device are walked from its root. A shaper (HTB, TBF, netem's rate) is a link's rate, the disciplines below it the link's queue.
+A device's disciplines are walked from its root. A shaper (HTB, TBF, netem's rate) is a link's rate, the disciplines below it the link's queue.
 netem's delay, loss, jitter and reordering are placed where packets meet them. The first device is the forward path, the second one the return path.
 
-Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), and Mininet's documentation of TCIntf. What the `tc`
-parameters mean in the kernel is described in the engine, at each queue. Parameters without a counterpart are reported.
+Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), and Mininet's documentation of TCIntf. The meaning of
+the `tc` parameters in the kernel is described in the engine, at each queue. Parameters without a counterpart are reported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ackclock.scenario import Scenario
 __all__ = ["Imported", "read_script"]
 
 ETHERNET = "1 Gbit/s"
-"""Rate of a link whose queue is described but whose rate is not."""
+"""Rate of a link with a described queue but no described rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +155,7 @@ class _Device:
         return [*ops, Op("rate", made)]
 
     def _classes(self, node: Discipline, missing: list[str]) -> list[Op]:
-        """Return the operations of the class that gets all packets: the shaper's default, else the first."""
+        """Return the operations of the class that receives all packets: the shaper's default, else the first."""
         leaves = [
             of
             for of in self.nodes.values()
@@ -266,7 +266,7 @@ def _same(a: str, b: str) -> bool:
 def _ways(
     devices: list[_Device], forward: str | None, backward: str | None, missing: list[str]
 ) -> tuple[list[_Device], list[_Device]]:
-    """Return the devices of the forward and of the return path, in order."""
+    """Return the devices on the forward and return paths, in order."""
     by_name = {device.name: device for device in devices}
     for key, name in (("--forward", forward), ("--backward", backward)):
         if name is not None and name not in by_name:
@@ -423,7 +423,7 @@ def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) 
 
 
 def _tc_link(line: int, options: dict[str, object], missing: list[str]) -> Link:
-    """Return a link as Mininet's TCIntf builds it: a shaper, with netem and the limit below it."""
+    """Return a link as built by Mininet's TCIntf: a shaper, with netem and the limit below it."""
     link: Link = {}
 
     def time(value: object) -> int:

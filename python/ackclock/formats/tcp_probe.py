@@ -1,16 +1,18 @@
 """Logs of tcp_probe, a kernel module until Linux 4.16, and curl's output after each fetch, as read by older evaluation
 scripts.
 
-tcp_probe writes a line for each ACK that a sender receives. In Linux 3.x its fields are:
+tcp_probe writes one line for each ACK received by a sender. In Linux 3.x its fields are:
 
     time source destination length snd_nxt snd_una snd_cwnd ssthresh snd_wnd srtt
 
-Time is in seconds since the module was loaded. Length is that of the received TCP segment with its header. snd_nxt and snd_una are hexadecimal, cwnd
-and ssthresh are in segments, srtt is in milliseconds. The module runs before the ACK is processed, so all values are from before the ACK. Its ssthresh is
-the value that a reduction would restore: ssthresh in recovery, otherwise the maximum of ssthresh and three quarters of cwnd.
+Time is in seconds since the module was loaded. Length is the received TCP segment's, including its header. snd_nxt
+and snd_una are hexadecimal, cwnd and ssthresh are in segments, srtt is in milliseconds. The module runs before the
+ACK is processed, so all values are from before the ACK. Its ssthresh is the value that a reduction would restore:
+ssthresh in recovery, otherwise the maximum of ssthresh and three quarters of cwnd.
 
-The reader accepts these lines from any kernel that had the module. Later ones have `rcv_wnd` after srtt, and srtt in us; the unit is inferred from
-the ACKs. The trace event `tcp:tcp_probe` of Linux 4.16 and later, whose srtt is in us, is accepted as well.
+The reader accepts these lines from any kernel that had the module. Later ones have `rcv_wnd` after srtt, and srtt in
+us; the unit is inferred from the ACKs. The trace event `tcp:tcp_probe` of Linux 4.16 and later, whose srtt is in us,
+is accepted as well.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ REDUCED = ("Recovery", "CWR")
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Return one line for each ACK in a run's trace, in order of time."""
+    """Return one line for each ACK in a run's trace, in time order."""
     header = {
         row["flow"]: 20 + 12 * (run.scenario.flows[row["group"]].stack.timestamps is not False)
         for row in run.rows("flows")

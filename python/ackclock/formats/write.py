@@ -53,7 +53,7 @@ def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) ->
 
 
 def segment(scenario: Scenario, group: int) -> int:
-    """Return the payload of a full segment of a flow group, bytes; for a foreign transport, of a full datagram."""
+    """Return the payload of a flow group's full segment, bytes; for a foreign transport, of a full datagram."""
     from ackclock import units
 
     flow = scenario.flows[group]

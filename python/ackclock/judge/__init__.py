@@ -1,6 +1,6 @@
-"""The one judge: a number with its interval, a bound with its margin, and the relation between the two. Studies,
-`evaluate`, `compare` and `fidelity` ask the same question in different words: is an interval below, within or above the
-bound? `Bound.places` answers it, and each caller has a small table that maps places to words.
+"""The single judge: a number with its interval, a bound with its margin, and the relation between the two. Studies,
+`evaluate`, `compare` and `fidelity` pose the same question in different words: is an interval below, within or above
+the bound? `Bound.places` decides it, and each caller has a small table that maps positions to words.
 """
 
 from ackclock.judge.bound import (

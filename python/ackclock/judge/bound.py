@@ -10,7 +10,7 @@ from enum import Flag, StrEnum
 class Verdict(StrEnum):
     """Verdict of a measurement on a claim.
 
-    "negligible" is a result, not a lack of one: the effect is proven smaller than the margin that was declared beforehand.
+    "negligible" is a result, not a lack of one: the effect is proven smaller than the margin declared in advance.
     "refuted" is a result as well: the claim is excluded, and the only open question is whether the effect is negligible or
     reversed. "depends" applies to a sentence over several cells, some of which are significantly on one side and some on
     the other.

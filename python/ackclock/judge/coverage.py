@@ -1,9 +1,6 @@
-"""Coverage of the judge's intervals, and errors of repeated looks, measured by simulation.
-
-    python tools/coverage.py
-
-records the table of the book of numbers (`interval-coverage`). Data is drawn like that of the studies: pairs of times under common losses, counts of
-rare events, ties, tails.
+"""Coverage of the judge's intervals, and errors of repeated looks, measured by simulation. python tools/coverage.py
+records the table in the book of numbers (`interval-coverage`). Data is drawn like the studies' data: pairs of times
+under common losses, counts of rare events, ties, tails.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from ackclock.judge.intervals import Estimate, quantile_interval
 Rng: TypeAlias = np.random.Generator
 SEED, SETS = 20110601, 400
 LEAST = 93.0
-"""Minimum acceptable percentage of sets whose interval contains the true value."""
+"""Minimum acceptable percentage of sets with an interval that contains the true value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,8 +74,8 @@ def _timeouts(rng: Rng, n: int) -> tuple[Array, Array]:
 
 
 def _rare_waits(rng: Rng, n: int) -> tuple[Array, Array]:
-    """Return the times of two arms. An eighth of the pairs differ by the time of some packets in either direction, one
-    in a thousand by a wait ten times as long.
+    """Return the times of two arms. An eighth of the pairs differ by a few packet times in either direction, one in a
+    thousand by a wait ten times as long.
     """
     base = 0.9 + rng.lognormal(-1, 0.8, n)
     sign = np.where(rng.random(n) < 0.35, -1, 1)
@@ -87,7 +84,7 @@ def _rare_waits(rng: Rng, n: int) -> tuple[Array, Array]:
 
 
 def _counts(rng: Rng, n: int, each: float, more: float, common: float = 0.7) -> tuple[Array, Array]:
-    """Return event counts of two arms, most of which are common to both."""
+    """Return the event counts of two arms; most events are common to both."""
     both = rng.poisson(common * each, n)
     x, y = (both + rng.poisson(k, n) for k in (each * (1 + more - common), each * (1 - common)))
     return x.astype(np.float64), y.astype(np.float64)
@@ -107,7 +104,7 @@ def _backoffs(rng: Rng, n: int) -> Array:
 
 
 def cases() -> tuple[Case, ...]:
-    """Return every estimator used by the studies, on data of the same kind."""
+    """Return every estimator used in the studies, on data of the same kind."""
     many = (40, 150, 600)
     return (
         Case(estimator="mean", data="normal", sizes=(6, 10, 40), truth=0, of=lambda r, n: mean_over_runs(r.standard_normal(n))),

@@ -1,4 +1,4 @@
-"""Ratios and bootstraps beyond those of `ackclock.stats`, for pairs of arms with the same losses and arrivals. Every
+"""Ratios and bootstraps beyond those in `ackclock.stats`, for pairs of arms with the same losses and arrivals. Every
 interval is a 95 % interval.
 """
 
@@ -17,7 +17,7 @@ Z95 = 1.959963984540054
 
 Array = NDArray[np.float64]
 Parts = Mapping[str, Array]
-"""Stream of runs -> influence of each run. The error of an estimate is the sum, over streams, of the mean influence."""
+"""Stream of runs -> each run's influence. An estimate's error is the sum, over streams, of the mean influence."""
 
 
 NOTHING = Estimate(value=math.nan, low=math.nan, high=math.nan, level=0.95, n=0)
@@ -36,7 +36,7 @@ def _positive(value: float, half: float, n: int) -> Estimate:
 
 
 ALIKE = 3.84
-"""Number of differing runs added to the observed ones when all others are alike. At most this many are expected if 95 %
+"""Number of differing runs added to the observed ones if all others are alike. At most this many are expected if 95 %
 of samples show none. The value is the square of the normal quantile, as in Wilson's interval.
 """
 
@@ -81,8 +81,9 @@ def heavy(influence: Array) -> bool:
     If retransmissions are lost with a probability of more than a half, each doubles the wait: the mean is infinite, and
     an interval of Student's t contains it in half of the cases.
 
-    Differences on two scales look alike where one ends and the other begins, such as a timeout in one pair of a hundred and the time of some packets
-    in the others. The index is therefore computed at three depths: the largest five, the largest fiftieth, and the square root of the number of runs.
+    Differences on two scales, such as a timeout in one pair in a hundred and a few packet times in the others, look
+    similar where one scale ends and the other begins. The index is therefore computed at three depths: the largest
+    five, the largest fiftieth, and the square root of the number of runs.
     A tail without a finite variance has a small index at each depth.
     """
     n = influence.size
@@ -98,14 +99,14 @@ def heavy(influence: Array) -> bool:
 
 def _tail_index(size: Array, k: int) -> float:
     """Return Hill's index of the `k` largest of sizes in descending order; infinite if fewer exceed the rest."""
-    size = size[size > 0]  # most counts equal their median, and the others differ by one or two
+    size = size[size > 0]  # most counts equal the median, and the others differ by one or two
     k = min(k, size.size - 1)
     logs = float(np.log(size[:k] / size[k]).mean()) if k > 0 else 0.0
     return 1 / logs if logs > 0 else math.inf
 
 
 def _stretched(skew: float, t: float) -> tuple[float, float]:
-    """Return the factors, at least 1, by which the interval of a skewed mean extends further down and further up than
+    """Return the factors, at least 1, by which a skewed mean's interval extends further down and further up than
     Student's t.
 
     Parameters
@@ -137,7 +138,7 @@ def _known(
     one: float = 0.0,
     ties: float = 0.0,
 ) -> Estimate:
-    """Return an estimate whose interval follows from the influences of its runs: Student's t, extended by Hall's
+    """Return an estimate with an interval derived from its runs' influences: Student's t, extended by Hall's
     transformation if they are skewed. There is no interval if a few runs dominate the estimate.
     """
     from scipy.special import stdtrit
@@ -237,8 +238,8 @@ def _typical(values: Array) -> float:
 
 
 def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Estimate:
-    """Difference of two ratios of sums whose runs are paired (delta method, Student's t). Variation common to both
-    cancels.
+    """Difference between two ratios of sums over paired runs (delta method, Student's t). Variation common to both
+    cancels out.
 
     Parameters
     ----------
@@ -325,11 +326,11 @@ def _remaining_apart(
 
 
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
-    """Return an estimate combined from others, each with a weight for its error, run by run if they share streams; None
-    if the runs of one are unknown.
+    """Return an estimate combined from others, each with a weight for its error, run by run if they share streams;
+    None if any has unknown runs.
     """
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
-        return None  # one of them has no known runs, or no interval
+        return None  # one of them has unknown runs, or no interval
     parts: dict[str, Array] = {}
     for weight, e in of:
         for name, part in e.parts.items():
@@ -343,7 +344,7 @@ def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: b
 
 
 def minus(a: Estimate, b: Estimate) -> Estimate:
-    """Difference of two estimates, run by run if both know and share their runs, otherwise as if they were independent."""
+    """Difference between two estimates, run by run if both know and share their runs, otherwise as if they were independent."""
     found = _together(a.value - b.value, ((1.0, a), (-1.0, b)))
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""A measured number and the range that a claim requires, and the verdict on several such numbers."""
+"""A measured number and the range required by a claim, and the verdict on several such numbers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Quantity:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """One measured number and the range that a claim requires.
+    """One measured number and the range required by a claim.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Evidence:
     estimate: Estimate | None = field(default=None, repr=False, compare=False)
 
     def check(self) -> None:
-        """Refuse a value of a wrong type from a user's measure.
+        """Refuse a value of the wrong type from a user's measure.
 
         Raises
         ------
@@ -182,7 +182,7 @@ class Evidence:
             As for the class.
         """
         beyond = np.isinf(times)
-        # A median and its interval depend only on ranks, so a number above all others can represent times that were not
+        # A median and its interval depend only on ranks, so a number above all others can represent times not
         # reached.
         found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
         value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))

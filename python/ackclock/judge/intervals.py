@@ -98,11 +98,11 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """Outcome according to the interval of the difference.
+        """Outcome according to the difference's interval.
 
         "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last does not mean
         "equal": a difference within the width of the interval may still exist. If one arm has more undefined values
-        than the other, the rest is not a fair sample, and the outcome says so: "no number in 3 of 8 of first, 0 of
+        than the other, the rest is not a fair sample, which the outcome states: "no number in 3 of 8 of first, 0 of
         second".
         """
         if self.without[0] != self.without[1]:
@@ -246,7 +246,7 @@ def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000
 
 
 def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *, level: float = 0.95) -> Estimate:
-    """Mean of the means of strata, with Student's t interval over the units that were observed in them.
+    """Mean of stratum means, with Student's t interval over the units observed in them.
 
     The strata are fixed, so differences between them add no uncertainty. A unit (a seed) observed in several strata may have
     shifted all of them in the same direction, so its deviations are summed before they are squared.
@@ -342,7 +342,7 @@ def compare_pairs(first: Values, second: Values, *, level: float = 0.95) -> Comp
 
 
 def seeds_needed(estimate: Estimate, width: float) -> int:
-    """Number of observations that would make the interval as narrow as `width`, estimated from the present spread.
+    """Number of observations needed for an interval as narrow as `width`, estimated from the present spread.
 
     Parameters
     ----------
@@ -478,7 +478,7 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
 
 
 def _successes(share: float, n: int, p: float) -> int:
-    """Return the quantile of the number of successes in n trials. `scipy.stats` offers this as well, but takes most of a second to import."""
+    """Return the quantile of the number of successes in n trials. `scipy.stats` also provides this, but takes most of a second to import."""
     from scipy.special import bdtr, bdtrik
 
     if p == 0:

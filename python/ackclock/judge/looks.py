@@ -1,9 +1,9 @@
 """Repeated looks at an undecided number, each with twice as many runs as the previous one, and the number of runs that
 would settle it.
 
-Repeated looks have a cost. The first look is at 95 %. The later ones share another 5 % equally, so that for a value at a
-margin an error in either direction occurs in at most 5 % of all cases, regardless of the number of looks (Bonferroni's
-inequality; half of it on either side).
+Repeated looks have a cost. The first look is at 95 %. Later ones share another 5 % equally, so that for a value at a
+margin an error in either direction occurs in at most 5 % of all cases, regardless of the number of looks
+(Bonferroni's inequality; half on either side).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MOST_TIMES = 64
 """Maximum number of runs of a look, as a multiple of the first look's."""
 
 LOOKS = MOST_TIMES.bit_length() - 1
-"""Number of looks after the first: the number of runs is doubled at most this many times."""
+"""Number of looks after the first one: the number of runs is doubled at most this many times."""
 
 HOPELESS = 2
 """Number of consecutive looks after which a value on a limit is expected to stay there."""
 
 BEYOND = 1024
-"""Multiple of the present runs above which no number is given, because it is out of reach."""
+"""Multiple of the present number of runs above which none is reported, because it is out of reach."""
 
 
 def widened(estimate: Estimate, among: int) -> Estimate:
@@ -41,10 +41,11 @@ def widened(estimate: Estimate, among: int) -> Estimate:
 
 
 def times_needed(value: float, low: float, high: float, limits: Sequence[float]) -> float:
-    """Return the multiple of the present runs after which an interval contains none of the limits.
+    """Return the multiple of the present number of runs after which an interval contains none of the limits.
 
     The half-width of an interval is inversely proportional to the square root of the number of runs, and must shrink to
-    the distance from the nearest limit. The result is infinite if the value lies on a limit, or if the interval has no ends.
+    the distance from the nearest limit. The result is infinite if the value lies on a limit, or if the interval is
+    unbounded.
     """
     if not all(map(math.isfinite, (value, low, high))):
         return math.inf

@@ -1,4 +1,4 @@
-"""One verdict for a sentence about many cells when the publication singles none out: the rule as data, and its
+"""One verdict on a sentence about many cells if the publication singles none out: the rule as data, and its
 evaluation.
 
 The same rule is printed in `docs/studies/tolerance.md`, and a test compares the two.
@@ -32,7 +32,7 @@ RULE: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverCells:
-    """Verdict on a sentence about the cells of an experiment.
+    """Verdict on a sentence about an experiment's cells.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _way(e: Evidence, among: int, looks: int) -> int:
 
 
 def _mean(cells: Sequence[Evidence]) -> Evidence:
-    """Return the equally weighted mean of the cells as evidence, with the bound of the cells."""
+    """Return the equally weighted mean of the cells as evidence, with the cells' bound."""
     first = cells[0]
     label = f"mean of {len(cells)} cells"
     drawn = [e for e in cells if e.interval is not None]
@@ -114,7 +114,7 @@ def _mean(cells: Sequence[Evidence]) -> Evidence:
 
 
 def _estimate(e: Evidence) -> Estimate:
-    """Return the estimate of a cell, even if its runs are not known."""
+    """Return a cell's estimate, even if its runs are unknown."""
     if e.estimate is not None:
         return e.estimate
     low, high = e.interval or (e.value, e.value)

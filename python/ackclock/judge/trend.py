@@ -32,7 +32,7 @@ class Settling:
 
     @property
     def told(self) -> str:
-        """Consequence for the length of the window, in words."""
+        """Consequence for the window length, in words."""
         if math.isinf(self.factor):
             return "nothing shows that it settles"
         return f"a window {self.factor:.2g} times as long would show it settled"
@@ -51,7 +51,7 @@ def trend(series: NDArray[np.float64]) -> Estimate:
 
 
 def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
-    """Return whether a number had settled, and the length of a window that would show it settled.
+    """Return whether a number had settled, and the length of a window in which it would have.
 
     Parameters
     ----------
@@ -69,6 +69,6 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     ratio = after / before if before else math.inf
     if not 0 < ratio < 1 - 1e-9:  # equal steps may differ by rounding errors
         return Settling(change=change, drifts=True, factor=math.inf if ratio > 0 else 2.0)
-    left = abs(after) * ratio / (1 - ratio)  # change expected in the thirds after the last
+    left = abs(after) * ratio / (1 - ratio)  # change expected in the thirds that follow
     thirds = max(0.0, math.log(tolerance / left) / math.log(ratio))
     return Settling(change=change, drifts=True, factor=1 + thirds / 3)

@@ -11,6 +11,7 @@ from ackclock.linux._cache import Kernel, check_known, installed, use
 from ackclock.linux._doctor import Finding, missing
 from ackclock.linux._kept import Kept, kept, remove, remove_unused, unused
 from ackclock.linux._live import HOSTS, Live, live
+from ackclock.linux._places import check_name as check_host
 from ackclock.linux._programs import Ended, Program
 from ackclock.linux._run import check, run, run_batch
 from ackclock.linux._script import play_script
@@ -28,6 +29,7 @@ __all__ = [
     "Program",
     "build",
     "check",
+    "check_host",
     "check_known",
     "installed",
     "kept",

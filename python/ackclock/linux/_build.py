@@ -26,10 +26,10 @@ __all__ = ["build"]
 Progress = Callable[[str, float], None]
 
 STEPS = 1300
-"""Approximate number of lines that a full build prints, for the progress bar."""
+"""Approximate number of lines printed by a full build, for the progress bar."""
 
 GUESTS = 16
-"""Number of guest programs that are kept: parallel source trees share the cache."""
+"""Number of guest programs kept: parallel source trees share the cache."""
 
 OUR_FILES = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
 """Files of `linux/modules`, and the generated header placed beside them."""
@@ -44,8 +44,8 @@ IDENTITY = {
     "KBUILD_BUILD_HOST": "ackclock",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Variables that a kernel records about its build, including the build number. They are fixed because they are mixed
-into its randomness.
+"""Variables that a kernel records about its build, including the build number; fixed, because they are mixed into
+its randomness.
 """
 
 
@@ -136,7 +136,7 @@ class _Asked:
     told: Callable[[str], None]
 
     def patches_of(self, tree: Path) -> list[tuple[str, bytes]]:
-        """Return our patches for this tree: those without a line "Where: FILE has TEXT", and those whose line holds."""
+        """Return our patches for this tree: those without a line "Where: FILE has TEXT", and those for which that line holds."""
         return [(name, text) for name, text in self.patches if _facts.concerns(tree, text)]
 
     def tree_key(self, digest: str) -> str:
@@ -167,8 +167,8 @@ class _Asked:
         _make(tree, self.jobs, self.progress, [name for name, _ in self.extra if name not in OUR_FILES])
 
     def check(self, tree: Path, where: str, name: str) -> None:
-        """Refuse a source that cannot be built, and report the features it lacks; `tree` may hold only a part of the
-        source.
+        """Refuse a source that cannot be built, and report the features it lacks; `tree` may contain only a part of
+        the source.
         """
         _facts.oldest(where, tree)
         try:
@@ -247,7 +247,7 @@ def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
 
 
 def _does_not_fit(where: str, said: str) -> InputError:
-    """Return the error for a tree to which one of our patches does not apply; `said` is the message of `_patched`."""
+    """Return the error for a tree to which one of our patches does not apply; `said` is the message from `_patched`."""
     patch, _, rest = said.removeprefix("--patch ").partition(": found one that does not fit ")
     reason = rest.partition("; allowed")[0]
     return InputError(f"{where}: found a tree that {patch} does not fit {reason}; allowed: Linux 6.1 or later")
@@ -310,8 +310,8 @@ def _read_controllers(ours: Sequence[Path], files: Sequence[Path]) -> list[tuple
 
 
 def _prepare(found: _source.Source, tree: Path, asked: _Asked) -> None:
-    """Unpack, patch and configure in a temporary folder, then move it into place, so that a tree is complete or
-    absent.
+    """Unpack, patch and configure in a temporary folder, then move it into place, so that a tree is either
+    complete or absent.
     """
     part = Path(tempfile.mkdtemp(prefix=".tree-", dir=tree.parent))
     try:
@@ -354,8 +354,8 @@ def _clean_config(config: Path, part: Path) -> Path:
 
 
 def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Make a folder contain exactly these files; unchanged ones keep their timestamps, so that they are not compiled
-    again.
+    """Make a folder contain exactly these files; unchanged ones keep their timestamps, so that they are not
+    recompiled.
     """
     place = tree / OURS
     place.mkdir(exist_ok=True)

@@ -70,7 +70,7 @@ class Kernel:
 
 
 def folder() -> Path:
-    """Return the root folder of the cache; it need not exist yet."""
+    """Return the cache's root folder; it need not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "ackclock" / "linux"
 
@@ -185,7 +185,7 @@ def installed(name: str | None = None) -> Kernel:
 
 
 def guest_key() -> str:
-    """Return the hash of the sources of the guest program and of the crates that it uses."""
+    """Return the hash of the sources of the guest program and its crates."""
     linux = repository()
     files = [linux.parent / "Cargo.lock"]
     for root in (

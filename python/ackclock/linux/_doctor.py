@@ -18,7 +18,7 @@ from ackclock.linux import _cache
 __all__ = ["Finding", "missing"]
 
 DISK = 4 * 2**30
-"""Maximum disk space of a build, bytes: archive, tree with object files, kernel."""
+"""Maximum disk space for a build, bytes: archive, tree with object files, kernel."""
 
 TOOLS = {
     "make": "make",
@@ -31,7 +31,7 @@ TOOLS = {
     "tar": "tar",
     "xz": "xz-utils",
 }
-"""Program -> Debian package. Rust is left out because Debian's version is too old."""
+"""Program -> Debian package. Rust is omitted because Debian's version is too old."""
 
 HEADERS = {"/usr/include/gelf.h": "libelf-dev", "/usr/include/openssl/evp.h": "libssl-dev"}
 
@@ -56,7 +56,7 @@ class Finding:
 
 
 def missing(*, build: bool = True) -> list[Finding]:
-    """Return all unmet requirements, in the best order for installing them.
+    """Return all unmet requirements, in the best installation order.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _has_header(header: str) -> bool:
 
 
 def _executable_memory() -> str | None:
-    """Return why a file in TMPDIR or /dev/shm cannot be executed from memory, which User-Mode Linux needs; else None."""
+    """Return why a file in TMPDIR or /dev/shm cannot be executed from memory, as User-Mode Linux requires; None if it can."""
     import mmap
 
     place = os.environ.get("TMPDIR") or ("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp")

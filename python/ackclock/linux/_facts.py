@@ -19,13 +19,13 @@ OLDEST = (6, 1)
 """Oldest version accepted."""
 
 FACTS_FILE = "ackclock_tree.h"
-"""Header beside our modules, listing the optional features of the tree that they use."""
+"""Header beside our modules, listing the optional tree features they use."""
 
 PARTS = (
     "Makefile", "Kbuild", "Kconfig*", "arch/um/*", "arch/x86/um/*", "include/net/tcp.h", "include/linux/hrtimer.h", "include/linux/netdevice.h",
     "include/trace/events/tcp.h", "net/ipv4/sysctl_net_ipv4.c", "net/ipv4/tcp_input.c", "fs/hostfs/*",
 )  # fmt: skip
-"""Files of an archive that are read before it is unpacked."""
+"""Files read from an archive before it is unpacked."""
 
 _FACTS = {
     "HAS_HRTIMER_SETUP": ("include/linux/hrtimer.h", r"\bhrtimer_setup\("),
@@ -64,14 +64,14 @@ def concerns(tree: Path, patch: bytes) -> bool:
 
 
 def header(tree: Path) -> bytes:
-    """Return the header that says which optional features of our modules a tree has."""
+    """Return the header that states which optional features used by our modules a tree has."""
     lines = ["/* What this tree has. Made by ackclock. */", "#pragma once"]
     lines += [f"#define {name} 1" for name, (file, pattern) in _FACTS.items() if _found(tree, file, pattern)]
     return ("\n".join(lines) + "\n").encode()
 
 
 def lacks(tree: Path, config: Path) -> list[str]:
-    """Return, in words, the features that a kernel built from this source will lack.
+    """Return, in words, the features missing from a kernel built from this source.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Has:
 
     @property
     def name(self) -> str:
-        """Name of the kernel in messages."""
+        """The kernel's name in messages."""
         return f"Linux {self.release}"
 
     def is_of(self, version: str) -> bool:
@@ -162,7 +162,7 @@ class Has:
         return re.findall(r"\d+", self.release)[:2] == version.split(".")
 
     def queue(self, kind: str) -> bool:
-        """Return whether the kernel has a queueing discipline, by its name there."""
+        """Return whether the kernel has a queueing discipline, by its kernel name."""
         return self.queues is None or kind in self.queues or kind in ("bfifo", "pfifo", "pfifo_fast", "noqueue")
 
     def sets(self, name: str, value: str) -> bool:

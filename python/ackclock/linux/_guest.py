@@ -25,10 +25,10 @@ from ackclock.linux._watch import ALONE_S, Watch
 __all__ = ["LimitError", "Outcome", "command_line", "play", "ran", "tables"]
 
 MEMORY = "1G"
-"""Memory size of the guest; the host allocates only the pages that are touched."""
+"""Guest memory size; the host allocates only pages that are touched."""
 
 BOOT = 1_700_000_000_000_000_000
-"""Wall-clock time of the guest at boot, ns."""
+"""Guest wall-clock time at boot, ns."""
 
 GRACE_S = 2.0
 """Time within which a guest must shut down after the request, s."""
@@ -60,9 +60,7 @@ class Outcome:
 
 
 def command_line(kernel: Kernel, *, ipv6: bool = False) -> list[str]:
-    """Return the kernel's arguments, which are the same for every run because the kernel mixes them into its
-    randomness.
-    """
+    """Return the kernel's arguments, identical for every run because the kernel mixes them into its randomness."""
     return [
         f"mem={MEMORY}", "umid=guest", "uml_dir=./", "root=/dev/root", "rootfstype=hostfs",
         "rootflags=/proc/self/cwd/.", "rw", "init=/init", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
@@ -172,7 +170,7 @@ def _execute(
     arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
     watch: Watch | None,
 ) -> None:  # fmt: skip
-    """Start the kernel and wait until it exits; on an error, all of its processes are killed."""
+    """Start the kernel and wait until it exits; on an error, kill all its processes."""
     environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
@@ -263,7 +261,7 @@ def _ended(process: _child.Popen[bytes], folder: Path) -> Iterator[None]:
 
 
 def _end(process: _child.Popen[bytes]) -> None:
-    """Kill the kernel and its processes for the guest's programs."""
+    """Kill the kernel and its processes that represent the guest's programs."""
     if process.poll() is None:
         process.terminate()
         with suppress(_child.TimeoutExpired):

@@ -128,7 +128,7 @@ def unused() -> list[str]:
     every = kept()
     used = [one for one in every if _is_used(one)]
     found = [one.folder for one in every if not _is_used(one)]
-    if all(one.tree for one in used):  # if a kernel's tree is unknown, any of these may be it
+    if all(one.tree for one in used):  # if a kernel's tree is unknown, it may be any of these
         needed = {one.tree for one in used}
         # a patched copy comes from the tree with the same key
         needed |= {f"tree-{tree.removeprefix('patched-')}" for tree in needed}
@@ -139,7 +139,7 @@ def unused() -> list[str]:
 
 
 def remove_unused() -> list[str]:
-    """Remove everything that `unused` lists."""
+    """Remove everything listed by `unused`."""
     here = _cache.folder()
     with _build.one_at_a_time(here):
         return _removed(here, unused())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,21 +11,19 @@ from typing import Any
 
 from ackclock._results.result import Run
 from ackclock._results.run import check_arguments
-from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.errors import InputError
 from ackclock.linux import _cache, _guest, _run, _translate
 from ackclock.linux._cache import Kernel
 from ackclock.linux._facts import Has
+from ackclock.linux._places import HOSTS, Hosts, check_folder, contents, hosts_of, keep
 from ackclock.linux._programs import ENVIRONMENT, INNER, Ended, Program, resolved
 from ackclock.linux._watch import Watch
 from ackclock.scenario import Scenario
 
 __all__ = ["HOSTS", "Live", "live"]
 
-HOSTS = ("server", "client")
-"""Names of the hosts at the two ends of the path; the forward direction leads from the first to the second."""
-
 QUIET_S = 150.0
-"""Time without a packet or a running program after which a run ends, s. TCP's longest timeout is 120 s."""
+"""Time without any packet or running program after which a run ends, s. TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
 """Default wall-clock time limit, s."""
@@ -40,7 +37,7 @@ interfaces have no IPv6 addresses.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A run of programs.
+    """A run with programs.
 
     Parameters
     ----------
@@ -90,6 +87,7 @@ def live(
     sysctls: Mapping[str, str] | None = None,
     parameters: Mapping[str, str] | None = None,
     path: str | None = None,
+    paths: Mapping[str, str] | None = None,
     cpu: int | None = None,
     wall_limit_s: float | None = None,
 ) -> Live:
@@ -116,7 +114,9 @@ def live(
     parameters
         Parameters of the kernel's modules: "tcp_cubic.hystart" -> "0".
     path
-        Name of the path between the two hosts if the network is a graph; None: its first.
+        Name of the path between hosts if the network is a graph; None: its first.
+    paths
+        Other paths: name of a host at the far end -> name of the path that leads to it.
     cpu
         CPU to run on; None: any.
     wall_limit_s
@@ -130,10 +130,11 @@ def live(
         If there is no kernel, or the guest fails.
     """
     seed = check_arguments(scenario, seed)
+    net = hosts_of([one.host for one in programs], scenario.to_dict(), flows, path, dict(paths or {}))
     if out is not None:
-        _check(out)
+        check_folder(out, net.names)
     kernel = _cache.installed()
-    job = _job(scenario, programs, flows, seed, kernel, root, dict(environment or {}), dict(sysctls or {}), path)
+    job = _job(scenario, programs, flows, seed, kernel, root, dict(environment or {}), dict(sysctls or {}), net)
     listed = job["live"]["programs"]
     titles = {entry["name"]: f"{one.host} ({one.command})" for entry, one in zip(listed, programs, strict=True)}
     place = _run.a_cpu() if cpu is None else cpu
@@ -142,20 +143,20 @@ def live(
     words = [*KERNEL_WORDS, *(f"{name}={value}" for name, value in sorted((parameters or {}).items()))]
     played = _guest.ran(
         {"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=place, wall_limit_s=limit, watch=watch,
-        rescue=None if out is None else lambda left: _keep(left, out),
+        rescue=None if out is None else lambda left: keep(left, out, net.names),
         ipv6=True, words=words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
     )  # fmt: skip
     with played as (left, wall):
         about = json.loads((left / "programs.json").read_bytes())
         data = (left / "tables.bin").read_bytes()
-        digest = _cache.hash_file([data, *_contents(left)])
+        digest = _cache.hash_file([data, *contents(left, net.names)])
         ended = tuple(
             _ended(program, entry, told, left)
             for program, entry, told in zip(programs, listed, about["programs"], strict=True)
         )
         tables = _run.complete(_guest.tables(data))
         if out is not None:
-            _keep(left, out)
+            keep(left, out, net.names)
     text = json.dumps(job["scenario"], sort_keys=True)
     hashed = [_hashed(program, entry, job["live"]) for program, entry in zip(programs, listed, strict=True)]
     about_run = _run.provenance(kernel, job, [seed], text)
@@ -184,15 +185,11 @@ def _why(ended: Sequence[Ended], end: float, job: Mapping[str, Any]) -> str:
 
 def _job(
     scenario: Scenario, programs: Sequence[Program], flows: bool, seed: int, kernel: Kernel, root: Path | None,
-    environment: dict[str, str], sysctls: dict[str, str], path: str | None,
+    environment: dict[str, str], sysctls: dict[str, str], net: Hosts,
 ) -> dict[str, Any]:  # fmt: skip
     if not programs:
         raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
     compiled = json.loads(scenario.to_engine_json(capture=None))
-    network = compiled["network"]
-    if network.get("topology") == "wishbone":
-        allowed = "chain, dumbbell, graph, where programs have hosts of their own"
-        raise ScenarioError(key="network.topology", found=quote("wishbone"), allowed=allowed)
     has = Has.of(kernel.about)
     plain = {**compiled, "flows": [_plain_flow(compiled)]}
     host = _translate.job(plain, seed, "relay", has)["hosts"][0]
@@ -203,34 +200,37 @@ def _job(
         made["hosts"] = []
     base = Path("/") if root is None else root.resolve()
     folder = os.getcwd() if root is None else "/"
-    names: dict[str, int] = {}
-    listed = []
+    listed: list[dict[str, Any]] = []
     for one in programs:
-        option = f"--{one.host}"
+        option = one.option
         words = one.words(option)
-        names[one.host] = names.get(one.host, 0) + 1
         listed.append({
-            "name": one.host if names[one.host] == 1 else f"{one.host}-{names[one.host]}",
-            "host": HOSTS.index(one.host),
+            "name": _label(one.host, [entry["name"] for entry in listed], net.names),
+            "host": net.names.index(one.host),
             "file": _seen(option, resolved(words, option, root=base, folder=folder, own=environment), folder),
             "argv": words,
             "env": [f"{name}={value}" for name, value in {**ENVIRONMENT, **environment}.items()],
             "start_ns": round(one.start_s * 1e9),
             "counts": one.counts,
         })  # fmt: skip
-    ways = [one["name"] for one in network.get("paths", [])]
-    if path is not None and path not in ways:
-        raise InputError(f"--path: found {quote(path)}; allowed: {', '.join(ways) or 'none: the network has no paths'}")
     made["hosts"] = [*made["hosts"], host]
     made["live"] = {
         "alone": not flows,
-        "pairs": [{"names": HOSTS, "path": path or (ways[0] if ways else None)}],
+        **net.to_json(),
         "programs": listed,
         "root": str(base),
         "folder": folder,
         "quiet_ns": round(QUIET_S * 1e9),
     }
     return made
+
+
+def _label(host: str, used: Sequence[str], hosts: Sequence[str]) -> str:
+    """Return the name of the next program of a host: "client", "client-2". It is not that of another host."""
+    if host not in used:
+        return host
+    names = (f"{host}-{number}" for number in range(2, len(used) + len(hosts) + 3))
+    return next(name for name in names if name not in used and name not in hosts)
 
 
 def _seen(option: str, file: str, folder: str) -> str:
@@ -266,34 +266,6 @@ def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], 
         program=program, name=entry["name"], started_s=time("started_ns"), ended_s=time("ended_ns"), code=told["code"],
         signal=told["signal"], asked=told["asked"], failed=told["failed"], stdout=text("stdout"), stderr=text("stderr"),
     )  # fmt: skip
-
-
-def _contents(left: Path) -> list[bytes]:
-    """Return the names and contents of all files that the programs wrote, in order."""
-    files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
-    told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
-    return [*told, (left / "programs.json").read_bytes()]
-
-
-def _check(out: Path) -> None:
-    """Refuse a folder in which a host's folder would replace files that were not written by such a run, as its
-    capture shows.
-    """
-    for host in HOSTS:
-        there = out / host
-        if os.path.lexists(there) and (there.is_symlink() or not (there / f"{host}.pcapng").is_file()):
-            raise InputError(
-                f"--out {out}: found {host}, which no live run has written; allowed: a folder without it, or that of a live run"
-            )
-
-
-def _keep(left: Path, out: Path) -> None:
-    """Move the hosts' folders into the user's folder, replacing those of an earlier run."""
-    for host in HOSTS:
-        target = out / host
-        shutil.rmtree(target, ignore_errors=True)
-        if (left / host).is_dir():
-            shutil.copytree(left / host, target, symlinks=True)
 
 
 def _hashed(program: Program, entry: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:

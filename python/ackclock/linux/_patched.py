@@ -1,4 +1,4 @@
-"""Builds a kernel with the user's patches in a copy of the built tree, so that only the touched files are compiled."""
+"""Builds a kernel with the user's patches in a copy of the built tree, so that only touched files are compiled."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def copied(tree: Path, place: Path) -> None:
 
 
 def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:
-    """Replace the copy's patches with these, and build it.
+    """Replace the copy's patches with these and build it.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
 
 
 def put(file: Path, text: bytes | None) -> bool:
-    """Give a file this text, or remove it; an unchanged file keeps its timestamp and is not compiled again.
+    """Write this text to a file, or remove it; an unchanged file keeps its timestamp and is not recompiled.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def put(file: Path, text: bytes | None) -> bool:
 
 
 def touched(text: bytes) -> list[str]:
-    """Return the files of the tree that a patch creates, changes or removes."""
+    """Return the files in the tree that a patch creates, changes or removes."""
     names = re.findall(rb"^(?:---|\+\+\+) [^/\s]+/(\S+)", text, re.MULTILINE)
     found = sorted({name.decode(errors="replace") for name in names})
     if any(".." in Path(name).parts for name in found):

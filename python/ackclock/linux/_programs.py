@@ -43,7 +43,7 @@ MACHINES = {
 X86_64 = 62
 
 MOST_SCRIPTS = 4
-"""Maximum nesting of script interpreters that the kernel allows."""
+"""Maximum nesting of script interpreters permitted by the kernel."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +66,11 @@ class Program:
     command: str
     start_s: float = 0.0
     counts: bool = False
+
+    @property
+    def option(self) -> str:
+        """Option that names this program on the command line, for messages."""
+        return f"--{self.host}" if self.host in ("server", "client") else f"--host {self.host}"
 
     def words(self, option: str) -> list[str]:
         """Name and arguments.
@@ -200,7 +205,7 @@ def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own:
 
 
 def _inside(root: Path, place: str) -> Path:
-    """Return the path on this machine for a path in the guest; below a root other than `/` links are followed within
+    """Return the path on this machine for a path in the guest; with a root other than `/`, links are followed within
     it.
     """
     if root == Path("/"):

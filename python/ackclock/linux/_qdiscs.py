@@ -11,7 +11,7 @@ from ackclock import _engine
 from ackclock.errors import quote
 from ackclock.scenario import Link
 
-__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "links_of", "merge", "qdiscs", "stages_of"]
+__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "lay_lines", "links_of", "merge", "qdiscs", "stages_of"]
 
 FRAME = 14
 """Length of an Ethernet header, bytes, which the kernel's disciplines charge in addition to the IP packet."""
@@ -27,15 +27,27 @@ NAMES = ("access", "bottleneck", "egress")
 ENOUGH = 1_000_000
 """Queue limit that is never reached, packets."""
 
-LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "duplicate", "corrupt", "name")
+LINK_KEYS = (
+    "rate",
+    "delay",
+    "queue",
+    "loss",
+    "jitter",
+    "netem_jitter",
+    "reorder",
+    "duplicate",
+    "corrupt",
+    "capacity",
+    "name",
+)
 NEUTRAL = {"thin_acks": 1}
-"""Values of link keys that have no effect, in addition to 0 and absent."""
+"""Values of link keys without effect, in addition to 0 and absent."""
 
 NOT_COMPARED = ("pie",)
-"""Queues that the kernel also has, but whose behaviour has not been compared with the simulator's packet by packet."""
+"""Queues that the kernel also has, but with behaviour not compared with the simulator's packet by packet."""
 
 MININET_BURST = 15 * 1024
-"""HTB's burst as Mininet sets it, bytes."""
+"""HTB's burst as set by Mininet, bytes."""
 
 
 class NotByQdiscError(Exception):
@@ -43,8 +55,8 @@ class NotByQdiscError(Exception):
 
 
 def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """Return the network as two qdisc chains, one per direction. The network must be a single path that all flows
-    share.
+    """Return the network as two qdisc chains, one per direction. The network must be a single path shared by all
+    flows.
     """
     network = scenario["network"]
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
@@ -91,6 +103,8 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
             merging = link.get("merging")
             bare = {key: value for key, value in link.items() if key != "merging"}
             # behind a card that merges segments, a limit in packets counts merged packets, as the kernel's does
+            if whole and link.get("capacity"):  # TBF cuts up packets larger than its bucket
+                raise NotByQdiscError(f"{place}.capacity", _written("capacity", link["capacity"]))
             by_bytes = whole and merging is None
             laid = stages_of(_by_bytes(bare) if by_bytes else bare, number[name, way], place, overhead)
             if merging is not None:
@@ -107,7 +121,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
 def _lay_device(
     hosts: Sequence[Mapping[str, Any]], side: int, number: int, overhead: int, flows: int
 ) -> list[dict[str, Any]]:
-    """Give the cards on one side their own queue, and add the stages behind it to the path. A shaper releases a
+    """Give the NICs on one side their own queue, and add the stages behind it to the path. A shaper releases a
     packet when its transmission starts, so a stage behind it adds the transmission time. If TCP ignores the queue
     (`small_queues` off), the queue is a stage behind the host.
     """
@@ -136,6 +150,22 @@ def _lay_device(
     return behind
 
 
+def lay_lines(hosts: Sequence[Mapping[str, Any]], flows: int) -> None:
+    """Give the cards of hosts on the relay their own queue and line."""
+    for i, host in enumerate(hosts):
+        for key, card in zip(("host", "peer_host"), host["cards"], strict=True):
+            device = card["device"]
+            if device is None:
+                continue
+            if len(hosts) > 1 or (flows > 1 and not device["shared"]):
+                raise NotByQdiscError(f"flows.{i}.{key}", "a host with a device of its own, among several hosts")
+            if not host["small_queues"]:
+                raise NotByQdiscError(f"flows.{i}.stack.small_queues", "false, with a device of the host's own")
+            queue = device.get("queue", {"kind": "fifo", "limit": TX_QUEUE})
+            card["device"] = finished({"kind": "alone", "leaf": _engine.qdisc("disciplines", queue, 0)})
+            card["line"] = device.get("line_rate", 0)
+
+
 def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the links of a network and their keys."""
     named = {f"network.{name}": network.get(name) for name in NAMES}
@@ -146,7 +176,7 @@ def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the card of the router in front of a link that merges segments."""
+    """Return the NIC of the router in front of a link that merges segments."""
     merging = link["merging"]
     if merging["receive_interval"]:
         raise NotByQdiscError(f"{place}.merging.receive_interval", quote(f"{merging['receive_interval']} ns"))
@@ -162,8 +192,8 @@ def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the link with its queue limit in bytes, because a kernel packet may contain many segments, each of which
-    counts in the scenario.
+    """Return the link with its queue limit in bytes, because a kernel packet may contain many segments, each counted
+    separately in the scenario.
     """
     queue = link.get("queue") or {}
     if queue.get("kind") != "drop-tail" or "packets" not in queue.get("limit", {}):
@@ -184,6 +214,11 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     for key, value in link.items():
         if value and value != NEUTRAL.get(key) and (key in ("jitter", "reorder") or key not in LINK_KEYS):
             raise NotByQdiscError(f"{place}.{key}", _written(key, value))
+    jitter, capacity = link.get("netem_jitter"), link.get("capacity")
+    if capacity and capacity["kind"] != "token-bucket":
+        raise NotByQdiscError(f"{place}.capacity", _written("capacity", capacity))
+    if jitter and link.get("rate") is not None:  # netem with a rate delays packets first and transmits them afterwards
+        raise NotByQdiscError(f"{place}.netem_jitter", "a link with a rate")
     rate_bps, delay = link.get("rate"), link["delay"]
     if rate_bps is not None and rate_bps < 8:
         raise NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")
@@ -217,9 +252,16 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage(netem(rate=rate, delay_ns=delay)))
         return out
     if rate_bps is None and kind == "netem-limit":
-        out.append(stage(netem(delay_ns=delay, limit=queue["limit"]), queues=True))
+        out.append(stage(netem(delay_ns=delay, jitter=jitter, limit=queue["limit"]), queues=True))
         return out
     if rate_bps is None:
+        out.append(stage(netem(delay_ns=delay, jitter=jitter)))
+        return out
+    if capacity:
+        if capacity["burst"] < FULL_FRAME + overhead:  # TBF would drop every full frame
+            raise NotByQdiscError(f"{place}.capacity.burst", f"{capacity['burst']} bytes")
+        bucket = _shaper(rate, overhead, _leaf(queue, place), burst=capacity["burst"])
+        out.append(stage({**bucket, "bucket": True}, queues=True))
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
@@ -256,14 +298,14 @@ def _rate_of_netem(rate_bps: int, frame: int) -> int:
 
 def _netem(overhead: int, **given: Any) -> dict[str, Any]:
     base = {
-        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None, "duplicate": 0, "corrupt": 0,
+        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "jitter": None, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None, "duplicate": 0, "corrupt": 0,
         "seed": 0,
     }  # fmt: skip
     return {**base, **given}
 
 
 def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0) -> dict[str, Any]:
-    return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "leaf": leaf}
+    return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "bucket": False, "leaf": leaf}
 
 
 def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any]:
@@ -281,13 +323,13 @@ def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
     """Return a discipline with its options for the guest and for `tc`: the shaper, if there is one, and its queue."""
     if qdisc["kind"] == "netem":
         return {"shaper": None, "leaf": _engine.netem(**{k: v for k, v in qdisc.items() if k != "kind"})}
-    shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead")} if qdisc["kind"] == "shaper" else None
+    shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead", "bucket")} if qdisc["kind"] == "shaper" else None
     return {"shaper": shaper, "leaf": qdisc["leaf"]}
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reduce the number of hops: a pure delay is merged into the next link without a rate, whose queue does not
-    depend on arrival times.
+    """Reduce the number of hops: a pure delay is merged into the next link without a rate, where the queue does
+    not depend on arrival times.
     """
     out: list[dict[str, Any]] = []
     for stage in stages:
@@ -318,6 +360,7 @@ def _is_delay(qdisc: Mapping[str, Any]) -> bool:
         qdisc["kind"] == "netem"
         and qdisc["limit"] == ENOUGH
         and not qdisc["rate"]
+        and not qdisc["jitter"]
         and not qdisc["loss"]
         and qdisc["gemodel"] is None
         and not (qdisc["duplicate"] or qdisc["corrupt"])

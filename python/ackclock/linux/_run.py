@@ -123,7 +123,7 @@ def play(
 
 
 def identity() -> str:
-    """Return the identity of everything, apart from scenario and seed, that determines a run: release, and a hash of
+    """Return the identity of everything that determines a run apart from scenario and seed: release, and a hash of
     kernel, command line and guest program.
 
     Raises
@@ -259,7 +259,7 @@ def _limit(wanted: float | None, job: dict[str, Any]) -> float:
 
 
 def a_cpu() -> int:
-    """Return an available CPU; processes that start at the same time get different ones."""
+    """Return an available CPU; processes started at the same time get different ones."""
     available = sorted(os.sched_getaffinity(0))
     return available[os.getpid() % len(available)]
 
@@ -273,6 +273,7 @@ def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: 
         "command_line": _guest.command_line(kernel),
         "guest": _cache.guest_path().name,
         "network": job["network"]["kind"],
+        "packet_memory": _translate.packet_memory(job["network"]),
         "relay": _engine.version(),
         "seeds": list(seeds),
         "python": platform.python_version(),
@@ -284,7 +285,7 @@ def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: 
 
 @cache
 def _schema() -> dict[str, dict[str, str]]:
-    """Return every table of the simulator: column -> type."""
+    """Return every simulator table: column -> type."""
     least = Scenario.from_dict(
         {"duration": "1 ms", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]}
     ).to_engine_json()
@@ -293,8 +294,8 @@ def _schema() -> dict[str, dict[str, str]]:
 
 
 def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
-    """Return the simulator's tables and columns in the simulator's order, with null for values that the kernel does
-    not report, followed by the tables and columns that only the kernel has.
+    """Return the simulator's tables and columns in the simulator's order, with null for values not reported by the
+    kernel, followed by kernel-only tables and columns.
     """
     out: dict[str, Columns] = {}
     for table, wanted in _schema().items():
@@ -306,7 +307,7 @@ def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
 
 
 def _nothing(kind: str, rows: int) -> Any:
-    """Return a column that the kernel does not report: the simulator's type, all values null."""
+    """Return a column not reported by the kernel: the simulator's type, all values null."""
     if kind == "str":
         return [None] * rows
     return Missing(rows) if rows else b""

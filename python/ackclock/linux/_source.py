@@ -17,7 +17,7 @@ from ackclock.linux import _cache
 __all__ = ["Source", "find", "looked_at", "unpack"]
 
 SUITES = ("trixie-backports", "bookworm-security", "bookworm")
-"""Debian suites that are searched for `linux-source-*`; of a requested package the newest version is used."""
+"""Debian suites that are searched for `linux-source-*`; for a requested package, the newest version is used."""
 
 PINNED = ("linux-source-7.3", "7.3.4-1~bpo13+1")
 PINNED_SHA256 = "76df1affb19f24926949369be1d74b60071c963c598ce8780bddd4bbf0fc3bc4"
@@ -33,7 +33,7 @@ ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """An archive of a kernel's source.
+    """A kernel source archive.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class _Apt:
 
 
 def _pinned() -> Source:
-    """Return the kernel of the documentation, or report that it is not available."""
+    """Return the kernel used in the documentation, or report that it is not available."""
     package, version = PINNED
     name = f"{package}_{version}"
     apt = _Apt()
@@ -204,8 +204,8 @@ def _version(archive: Path) -> list[int]:
 
 
 def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
-    """Extract a few files of an archive into the new folder `place`. This takes seconds; the whole archive would take a
-    minute and 1.5 GB.
+    """Extract a few files from an archive into the new folder `place`. This takes seconds; the whole archive would
+    take a minute and 1.5 GB.
 
     Parameters
     ----------

@@ -1,20 +1,21 @@
-"""Translates a scenario to the guest's job; keys that the kernel cannot honour are refused by name.
+"""Translates a scenario to a guest job; keys that the kernel cannot honour are refused by name.
 
 Length: each key's translation is next to its refusals.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.linux._facts import Has
-from ackclock.linux._qdiscs import NotByQdiscError, links_of, qdiscs
+from ackclock.linux._qdiscs import NotByQdiscError, lay_lines, links_of, qdiscs
 from ackclock.scenario import ClassicSlowStart, Host, HyStart, Link, Stack
 from ackclock.scenario._base import schema
 
-__all__ = ["NETWORKS", "job", "kernel_controller"]
+__all__ = ["NETWORKS", "job", "kernel_controller", "packet_memory"]
 
 NetworkKind = Literal["auto", "qdisc", "relay"]
 NETWORKS = ("auto", "qdisc", "relay")
@@ -46,13 +47,13 @@ LEAST_WINDOW = 2600
 UNBOUNDED = 2**61
 """Unlimited SO_MAX_PACING_RATE, bytes/s. All bits set would mean no pacing."""
 
-PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
-"""Fraction of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`): behind a veth and
-behind a TUN device.
+PAYLOAD_SHARE = {"handed-on": 162, "copied": 160}
+"""Fraction of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`), by
+`stack.packet_memory`.
 """
 
 PACKET_MEMORY = {"qdisc": "handed-on", "relay": "copied"}
-"""Value of `stack.packet_memory` for each of the two networks."""
+"""Value of `stack.packet_memory` for each of the two networks. The relay's is that of qdiscs if a host has offloads."""
 
 UDP_IP = 28
 """Length of the IPv4 and UDP headers, bytes."""
@@ -72,7 +73,7 @@ OURS = {
     "prr-rfc9937": "prr_9937",
     "prr-linux-3.2": "prr_3_2",
 }
-"""Recovery rule -> its part of our controllers' names (linux/modules); "" for the kernel's own rule."""
+"""Recovery rule -> the corresponding part of our controllers' names (linux/modules); "" for the kernel's own rule."""
 
 DRAWN = "_drawn"
 """Suffix of controllers that draw random numbers as the simulator does and are otherwise identical to the kernel's
@@ -91,25 +92,25 @@ RECORD_DEFAULTS = {"controller": "none"}
 """Keys of `record` that the guest supports, and the only values allowed for the others."""
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions", "conversation")
-"""Workloads over TCP and PCC that the guest supports; of plain datagrams it supports all."""
+"""Workloads over TCP and PCC supported by the guest; for plain datagrams, all are."""
 BY_EVENTS = ("transactions", "conversation")
-"""Workloads whose ends run in one event loop; the ends of others are blocking threads."""
+"""Workloads with all ends in one event loop; other workloads' ends are blocking threads."""
 MOST_CLIENTS = 1000
-"""Maximum number of flows in a group of fetches, whose ends are threads."""
+"""Maximum number of flows in a group of fetches, where ends are threads."""
 LEAST_PAYLOAD = 12
-"""Number of bytes in a plain datagram that hold its number and time."""
+"""Number of bytes in a plain datagram taken up by its number and time."""
 LARGEST_FEEDBACK = 128
 """Maximum number of datagrams in one report on the wire."""
 BY_NAME = {
     "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
-    "netem-limit": "netem",
+    "netem-limit": "netem", "fq-pie": "fq_pie",
 }  # fmt: skip
 """Our name for a queue -> the kernel's name, where the kernel has it as a separate discipline."""
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
 """Profile -> kernel version that it describes; None if the profile's name has no version and every kernel accepts it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 TXREHASH = ("net/core/txrehash", "0")
-"""Setting that keeps the packets' hash after a timeout: routers behind a veth use it, and would see a new flow."""
+"""Setting that keeps the packets' hash after a timeout: routers behind a veth use the hash, and would otherwise see a new flow."""
 
 
 SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
@@ -180,8 +181,10 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
     plan: dict[str, Any] = {"kind": "relay", "ahead": True}
     if network != "relay":
         try:
-            plan = qdiscs(scenario, hosts, seed)
+            laid = copy.deepcopy(hosts)
+            plan = qdiscs(scenario, laid, seed)
             _check_queues(scenario, kernel)
+            hosts = laid
         except NotByQdiscError as error:
             if network == "qdisc":
                 key, found = error.args
@@ -190,15 +193,13 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
                     found=found,
                     allowed="what the kernel's queueing disciplines can do; --network relay can do it",
                 ) from None
-    if plan["kind"] == "relay" and (large := [i for i, host in enumerate(hosts) if host["tso"]]):
-        raise ScenarioError(
-            key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
-        )
     if plan["kind"] == "relay":
         _check_relay(scenario["network"])
+        _lay_cards(hosts, flows)
+        plan["whole"] = any(host["tso"] or any(c["device"] or c["gro"] for c in host["cards"]) for host in hosts)
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
-        memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])
+        memory = group.get("stack", {}).get("packet_memory", real := packet_memory(plan))
         if memory != real:
             allowed = f"{quote(real)}, where the network is --network {plan['kind']}"
             raise ScenarioError(key=f"flows.{i}.stack.packet_memory", found=quote(memory), allowed=allowed)
@@ -206,7 +207,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
         if host["sysctl"]:
             shared = [] if plan["kind"] == "relay" else [TXREHASH]
             host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"]), *shared])
-        _bound_buffer(host, plan["kind"])
+        _bound_buffer(host, packet_memory(plan))
         del host["small_queues"]
     return {
         "scenario": {**scenario, "flows": [_flow(group) for group in flows]},
@@ -216,6 +217,11 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
         "hosts": hosts,
         "capture": scenario["record"].get("capture", "none") != "none",
     }
+
+
+def packet_memory(plan: Mapping[str, Any]) -> str:
+    """Return `stack.packet_memory` of the hosts of a network."""
+    return PACKET_MEMORY["qdisc" if plan.get("whole") else plan["kind"]]
 
 
 def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -251,7 +257,7 @@ def _is_plain(group: Mapping[str, Any]) -> bool:
 
 
 def kernel_controller(name: str, recovery: str | None) -> str:
-    """Return the kernel's name of a controller with a recovery rule; "" if there is none."""
+    """Return the kernel's name for a controller with a recovery rule; "" if there is none."""
     base = name.removeprefix("kernel:")
     if base == name:
         base = CONTROLLERS.get(base, base)
@@ -407,8 +413,8 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """Check the bbr version: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
-    separate name (linux/modules).
+    """Check the bbr version: the kernel has version 1, or version 3 with Google's patch, with a separate name for
+    its drawn variant (linux/modules).
     """
     third = f"{THIRD}{DRAWN}" in controllers
     if asked == "bbr3" and not third:
@@ -443,11 +449,11 @@ def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:
 
 
 CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
-"""Keys of a host that the guest's devices support, and their defaults there."""
+"""Host keys supported by the guest's devices, and their defaults there."""
 
 
 def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the device of the host with this name; properties that the guest lacks are refused."""
+    """Return the device of the host with this name; properties missing from the guest are refused."""
     place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
     for key, value in machine.items():
         if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
@@ -484,37 +490,38 @@ def _check_relay(network: Mapping[str, Any]) -> None:
             raise ScenarioError(key=key, found=quote(what), allowed=f"strip-ce, mark-all, {allowed}")
 
 
+def _lay_cards(hosts: Sequence[Mapping[str, Any]], flows: Sequence[Mapping[str, Any]]) -> None:
+    """Give the hosts' cards on the relay their own queue and line."""
+    try:
+        lay_lines(hosts, sum(group.get("count", 1) for group in flows))
+    except NotByQdiscError as error:
+        key, found = error.args
+        raise ScenarioError(key=key, found=found, allowed="one without, where the network is --network relay") from None
+
+
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
     """Refuse effects that the links between the devices do not support."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
-        if network == "relay" and (sends["device"] or receives["device"]):
-            key = f"flows.{i}.{'host' if sends['device'] else 'peer_host'}"
-            allowed = "one without, where the network is --network relay"
-            raise ScenarioError(key=key, found="a host with a device of its own", allowed=allowed)
-        if network == "relay" and (sends["gro"] or receives["gro"]):
-            key = f"flows.{i}.{'host' if sends['gro'] else 'peer_host'}"
-            allowed = "one without, where the network is --network relay"
-            raise ScenarioError(key=key, found="a host with gro", allowed=allowed)
-        if host["tso"] and sends["cuts"] != receives["cuts"]:
+        if network == "qdisc" and host["tso"] and sends["cuts"] != receives["cuts"]:
             raise ScenarioError(
                 key=f"flows.{i}.peer_host",
                 found="cuts_packets at one end only",
-                allowed="at both ends or at none, with the linux backend",
+                allowed="at both ends or at none, with --network qdisc",
             )
 
 
 UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
-"""Values of a host's keys that have no effect."""
+"""Values of host keys without effect."""
 
 
-def _bound_buffer(host: dict[str, Any], network: str) -> None:
+def _bound_buffer(host: dict[str, Any], memory: str) -> None:
     """Limit the window through the receive buffer, from the first segment on. TCP_WINDOW_CLAMP, which determines the
     window scale, loses its effect with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
         low, first, _ = RMEM
-        most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[network])
+        most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[memory])
         host["sysctl"] = sorted(
             {**dict(host["sysctl"]), "net/ipv4/tcp_rmem": f"{min(low, most)} {min(first, most)} {most}"}.items()
         )

@@ -1,5 +1,5 @@
-"""Builds a kernel from the user's own tree: a copy in the cache is kept in sync with it, so that only files that depend
-on a change are compiled again.
+"""Builds a kernel from the user's own tree: a copy in the cache is kept in sync with it, so that only files that
+depend on a change are recompiled.
 
 The tree itself is only read. The copy gets the patches of the linux backend and its configuration, and is built in
 place. Build products (object files, another configuration) are not copied. In a checkout git identifies them,
@@ -38,7 +38,7 @@ ALLOWED = "a folder with the source tree of a Linux kernel"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """A kernel tree of the user.
+    """A user's kernel tree.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def configured(place: Path, config: str, make: Callable[[], None]) -> None:
 
 
 def _begun(place: Path, base: Path | None) -> None:
-    """Create a copy: empty, or from a built tree, whose sources are all compared afterwards."""
+    """Create a copy: empty, or from a built tree, with all sources compared afterwards."""
     part = Path(tempfile.mkdtemp(prefix=".followed-", dir=place.parent))
     try:
         fresh = part / "tree"
@@ -206,7 +206,7 @@ def _begun(place: Path, base: Path | None) -> None:
 
 
 def _copied(original: Path, copy: Path) -> tuple[bool, str]:
-    """Make a copy identical to the original; returns whether it changed, and its hash."""
+    """Make a copy identical to the original; return whether it changed, and its hash."""
     if not original.is_symlink():
         text = original.read_bytes()
         changed = _patched.put(copy, text)

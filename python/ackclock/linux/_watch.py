@@ -1,7 +1,7 @@
 """Detects a program that never sleeps: virtual time stands still while a program computes, so one that computes
 forever blocks the run.
 
-The guest is observed from outside: each program is a process on the machine, beside that of the kernel. If a program
+The guest is observed from outside: each program is a process on the machine, beside the kernel's. If a program
 uses CPU time while the kernel uses none, it makes no system calls. Its name is at the end of its stack (AT_EXECFN).
 """
 
@@ -53,7 +53,7 @@ class Watch:
         return None
 
     def busiest(self) -> str | None:
-        """Return the program that used the most CPU time between the last two checks; None if none used as much as 0.1
+        """Return the program that used the most CPU time between the last two checks; None if none used at least 0.1
         s.
         """
         spent = {process: seconds - self._before.get(process, 0) for process, seconds in self._now.items()}
@@ -72,7 +72,7 @@ class Watch:
 
 
 def _times(session: int) -> dict[int, float]:
-    """Return the CPU time of each process of a session, s."""
+    """Return the CPU time of each process in a session, s."""
     tick = os.sysconf("SC_CLK_TCK")
     found = {}
     for place in PROC.glob("[0-9]*/stat"):

@@ -1,5 +1,5 @@
 """Any column of a run's tables as a figure: over time if the table has times, as a distribution if it has many rows of
-each flow, else as one bar per row.
+each flow, otherwise as one bar per row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHORT = {
     "goodput": ("goodput", "goodput_bps"),
     "queue": ("queue_samples", "packets"),
 }
-"""Short names of the columns that are drawn most often."""
+"""Short names of the columns drawn most often."""
 
 UNITS = {"_s": "s", "_bps": "bit/s", "_ns": "ns"}
 

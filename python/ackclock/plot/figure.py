@@ -21,7 +21,7 @@ FORMATS = ("pdf", "png", "svg")
 """File formats in the order of drawing: the first one computes the layout."""
 
 ABSENT = f"The figure is not drawn, because matplotlib is not installed. To have it, type: {INSTALL}"
-"""Placeholder line for a figure that nothing can draw."""
+"""Placeholder line for a figure that cannot be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

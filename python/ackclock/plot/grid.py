@@ -54,7 +54,7 @@ def wide(values: Sequence[float]) -> bool:
 
 
 def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
-    """Plot means against an axis of the grid, one line per label, with intervals as bands."""
+    """Plot means against a grid axis, one line per label, with intervals as bands."""
     for look, line in zip(series(list(lines)), lines.values(), strict=True):
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
         low, high = np.asarray(line.low, float), np.asarray(line.high, float)
@@ -153,7 +153,7 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
 
 
 def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, str]]], size: float = 6.5) -> None:
-    """Write names next to points, except where they would overlap another name or point or leave the panel.
+    """Write names beside points, except where they would overlap another name or point or leave the panel.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ def sequence_lines(
 
 
 def _near(table: pl.DataFrame, spans: Sequence[tuple[float, float, str]], most: int) -> pl.DataFrame:
-    """Thin a table: two thirds of the rows are taken from recoveries and the tenth of a second before each, the rest evenly from all rows."""
+    """Thin a table: two thirds of the rows come from recoveries and the tenth of a second before each, the rest evenly from all rows."""
     if table.height <= most:
         return table
     t = table["t_s"].to_numpy()

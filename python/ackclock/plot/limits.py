@@ -37,7 +37,7 @@ LABELS = {
     "timeout": "timeout",
     "idle": "idle",
 }
-"""Names of the causes in legends."""
+"""Cause names in legends."""
 
 
 SHOWN = 5e-4
@@ -45,7 +45,7 @@ SHOWN = 5e-4
 
 
 def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Return the interval ends for one flow, and each cause's fractions of the intervals, for causes that occur."""
+    """Return one flow's interval ends, and each occurring cause's fractions of the intervals."""
     ordered = limits.sort("t_s")
     seconds = {name: ordered[column].to_numpy() for name, column in COLUMNS.items()}
     whole = np.sum(list(seconds.values()), axis=0)

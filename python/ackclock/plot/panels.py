@@ -23,7 +23,7 @@ __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", 
 
 DOTS = (0, (1, 1.2))
 CROWD = 8
-"""Maximum number of flows that a panel draws individually; for more, it shows the spread within each group."""
+"""Maximum number of flows drawn individually in a panel; for more, it shows the spread within each group."""
 
 APART = 0.1
 """Relative excess of a flow's maximum goodput over its maximum arrival rate above which arrivals are drawn as well."""
@@ -60,7 +60,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Panel:
-    """One quantity of all flows, or of all queues.
+    """One quantity for all flows, or for all queues.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def flow_names(run: Run) -> list[str]:
 
 
 def group_names(run: Run) -> list[str]:
-    """Return the names of the groups, with numbers if several have the same name."""
+    """Return the group names, with numbers if several are the same."""
     labels = [group.label for group in run.scenario.flows]
     return [label if labels.count(label) == 1 else f"{i} {label}" for i, label in enumerate(labels)]
 
@@ -195,7 +195,7 @@ IDLE = 0.1
 
 
 def busy_until(drawn: Sequence[Panel]) -> float | None:
-    """Return the time at which figures end, s, if at least the last tenth of the run is zero; else None."""
+    """Return the end time for figures, s, if at least the last tenth of the run is zero; otherwise None."""
     curves = [curve for panel in drawn for curve in panel.curves if curve.t.size]
     last = max((float(curve.t[-1]) for curve in curves), default=0.0)
     busy = [float(curve.t[above[-1]]) for curve in curves if (above := np.flatnonzero(curve.y > 0)).size]
@@ -227,7 +227,7 @@ def _second(curve: Curve, what: str) -> Curve:
 
 
 class _Flows:
-    """The flows of a run as they are drawn: individually, or by group."""
+    """A run's flows as drawn: individually, or by group."""
 
     def __init__(self, run: Run, beside: Sequence[Measured]) -> None:
         rows = run.rows("flows")
@@ -325,7 +325,7 @@ def _queues(run: Run, beside: Sequence[Measured] = ()) -> tuple[Curve, ...]:
 
 
 def _queued(run: Run) -> list[tuple[str, pl.DataFrame]]:
-    """Return the samples of the longest queues, with the link's name."""
+    """Return the samples from the longest queues, with the link's name."""
     samples = run.queue_samples
     if not samples.height:
         return []
@@ -349,8 +349,8 @@ def _array(column: pl.Series) -> Numbers:
 
 
 def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbers]:
-    """Thin a curve without changing its look: keep the first, minimum, maximum and last value of each of many equal
-    parts.
+    """Thin a curve without changing its appearance: keep the first, minimum, maximum and last value of each of many
+    equal parts.
 
     Parameters
     ----------

@@ -211,7 +211,8 @@ def needed(what: str) -> None:
 def matplotlib() -> ModuleType:
     """Import matplotlib. Within a command, settings in the current folder are ignored.
 
-    matplotlib gives a `matplotlibrc` there precedence, and in another user's folder that file may be a pipe, or select a backend.
+    A `matplotlibrc` there would take precedence, and in another user's folder that file may be a pipe, or select a
+    backend.
 
     Raises
     ------
@@ -236,7 +237,7 @@ def matplotlib() -> ModuleType:
 
 @contextmanager
 def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw with the settings of this package, regardless of the user's own.
+    """Draw with this package's settings, regardless of the user's own.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def saved(figure: Any, kind: str) -> bytes:
-    """Return a figure as a file without dates, so that identical numbers give identical files.
+    """Return a figure as a file without dates, so that identical numbers produce identical files.
 
     Parameters
     ----------

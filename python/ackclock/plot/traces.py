@@ -137,7 +137,7 @@ def draw_sequence(ax: Any, acks: pl.DataFrame, *, drops: pl.DataFrame | None = N
 
 
 def dropped_sends(acks: pl.DataFrame, drops: pl.DataFrame) -> pl.DataFrame:
-    """Return the transmissions that the network dropped, as rows of the trace, matched by segment and transmission number."""
+    """Return the transmissions dropped by the network, as trace rows, matched by segment and transmission number."""
     sent = acks.filter(pl.col("event").is_in(["send", "rtx"]))
     key = ["seg_no", "rexmit"]
     wanted = drops.select(pl.col(c).cast(pl.Int64) for c in key).unique(maintain_order=True)

@@ -1,4 +1,4 @@
-"""Adversaries as data: the packets that an adversary decides on, what happens to them, and the permitted answers."""
+"""Adversaries as data: the packets that an adversary decides on, their fate, and the permitted answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADVERSARIES = {
     "marks": ("originals", "marked", "ECN marks among the first {first} first transmissions of data"),
     "start": ("originals", "lost", "the second flow starts at each of {first} ticks of {tick}"),
 }
-"""Name -> packets that are decided on, what happens to them, and description."""
+"""Name -> packets decided on, their fate, and description."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +91,7 @@ class Adversary:
 
     @property
     def words(self) -> str:
-        """Description of what the adversary does."""
+        """Description of the adversary."""
         text = ADVERSARIES[self.name][2].format(first=self.first, length=self.length, late=self.late, tick=self.late)
         return text if self.most is None else f"{text}, {self.most} at most"
 

@@ -1,4 +1,4 @@
-"""The cases of a target, one row each, in order, and the hash tree over them."""
+"""A target's cases, one row each, in order, and the hash tree over them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCK = 4096
 """Number of rows in a leaf of the hash tree."""
 
 Cut = tuple[int, int]
-"""(number of cases left out at a question, sum of their times since the flow's start in ns)."""
+"""(number of cases omitted at a question, sum of their times since the flow's start in ns)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Cases:
         return np.bitwise_count(self["answers"]).astype("u1") + np.bitwise_count(self["answers_above"]).astype("u1")
 
     def answers(self, at: int) -> int:
-        """Return the answers of a case as a number."""
+        """Return a case's answers as a number."""
         return int(self["answers"][at]) | int(self["answers_above"][at]) << 64
 
     def row(self, at: int) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ class Cases:
 
 
 def merged(parts: Sequence[Sequence[Sequence[int]]]) -> tuple[Cut, ...]:
-    """Return the cuts of all parts together."""
+    """Return the combined cuts of all parts."""
     longest = max((len(part) for part in parts), default=0)
     sums = [[0, 0] for _ in range(longest)]
     for part in parts:

@@ -1,7 +1,7 @@
 """The certificate of an enumeration (its parameters, its statements, and the roots of the hash trees), and its
 verification.
 
-Verification recomputes every printed number from the cases, and runs some or all of the cases again.
+Verification recomputes every printed number from the cases, and reruns some or all of the cases.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Certificate:
 
 
 def rest_s(scenario: Scenario) -> float:
-    """Return the time from the first flow's start to the end of the run, s."""
+    """Return the time from the first flow's start to the run's end, s."""
     engine = scenario.to_engine()
     return float((engine["duration_ns"] - engine["flows"][0].get("start_ns", 0)) / 1e9)
 

@@ -20,7 +20,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True)
 class Bernoulli:
-    """Independent losses: each packet whose fate is decided is lost with probability p.
+    """Independent losses: each packet decided on is lost with probability p.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class Bernoulli:
         return self.p ** cases.yes.astype(float) * (1 - self.p) ** (cases["asked"] - cases.yes.astype(float))
 
     def cut(self, question: int, yes: int) -> float:
-        """Return the probability of a case that was omitted at this question, including its own "yes"."""
+        """Return the probability of a case omitted at this question, including its own "yes"."""
         return float(self.p**yes * (1 - self.p) ** (question + 1 - yes))
 
 
 @dataclass(frozen=True, slots=True)
 class GilbertElliott:
-    """Bursts: losses occur in the bad state only. For each packet that is decided on, good turns to bad with
+    """Bursts: losses occur only in the bad state. For each packet decided on, good turns to bad with
     probability p and bad to good with probability r.
 
     Parameters

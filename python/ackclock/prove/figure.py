@@ -1,4 +1,4 @@
-"""The whole tree in one figure: the spread of all cases by number of losses, one colour per target."""
+"""The entire tree in one figure: the spread of all cases by number of losses, one colour per target."""
 
 from __future__ import annotations
 

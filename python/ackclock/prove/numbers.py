@@ -1,4 +1,4 @@
-"""Statistics of all cases: the distribution of a target, and comparisons of two targets case by case."""
+"""Statistics over all cases: a target's distribution, and comparisons of two targets case by case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Distribution of a target's times over all cases. Cases that do not complete count as longer than any other.
+    """Distribution of a target's times over all cases. Incomplete cases count as longer than any other.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def times(cases: Cases) -> Any:
 
 
 def simplest(cases: Cases, among: Any) -> int:
-    """Return the index of the case with the fewest "yes" answers among these; of several, the first."""
+    """Return the index of the case with the fewest "yes" answers among these; the first one if there are several."""
     places = np.flatnonzero(among)
     return int(places[np.argmin(cases.yes[places])])
 

@@ -29,13 +29,13 @@ BATCHES = (4, 64)
 """Minimum and maximum number of batches per target. Each batch walks through the top of the tree again."""
 
 MOST_CASES = 2**27
-"""Maximum number of cases, if it can be computed beforehand. A row takes 27 bytes."""
+"""Maximum number of cases, if it can be computed in advance. A row takes 27 bytes."""
 
 PART = "cases"
 """Folder of the batches."""
 
 PLAN = "plan.json"
-"""File with the plan of the cases. A folder with another plan is refused."""
+"""File with the case plan. A folder with a different plan is refused."""
 
 OUTSIDE = "variables outside of its connections"
 """Part of the message about a C module with state outside its connections."""
@@ -177,7 +177,7 @@ def _keep_plan(folder: Path, wanted: Mapping[str, Any]) -> None:
 
 
 def run_with(target: Target) -> Mapping[str, Any] | None:
-    """Return the own controllers of a target in the engine's form; None if there are none."""
+    """Return a target's user-defined controllers in the engine's form; None if there are none."""
     return classes(target.scenario.own()) or None
 
 
@@ -208,7 +208,7 @@ def _target(
         return found
 
     def made(wanted: list[int], why: str | None) -> Any:
-        # runs that share variables of a module must not overlap
+        # runs that share a module's variables must not overlap
         threads = 1 if why is not None and OUTSIDE in why else jobs
         shared = why is None
         return heard(

@@ -1,4 +1,4 @@
-"""Cases in the real kernel, with a case's losses as a script, segment by segment."""
+"""Replays cases in the real kernel, with a case's losses as a script, segment by segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRAWN = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """Comparison of a case in the simulator and in the kernel.
+    """Comparison of one case in the simulator and in the kernel.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario
 
 
 def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]:
-    """Return the worst case, the median, and this many randomly drawn ones, each with a name and its answers."""
+    """Return the worst case, the median one, and this many randomly drawn ones, each with a name and its answers."""
     import numpy as np
 
     found = summary(cases)
@@ -84,7 +84,7 @@ def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]
 
 
 def replay(proof: Proof, target: Target, cases: Cases, *, seed: int = 1, drawn: int = DRAWN) -> list[Replayed]:
-    """Run the worst case, the median and some drawn ones in the kernel as well.
+    """Run the worst case, the median one and some drawn ones in the kernel as well.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The part of a run's report that shows what limited each flow."""
+"""The part of a run's report on what limited each flow."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["limits_section"]
 
 DRAWN = 3
-"""Maximum number of flows whose limits are drawn over time."""
+"""Maximum number of flows for which limits are drawn over time."""
 
 ROWS = 20
 """Maximum number of flows in the table."""
 
 
 def limits_section(run: Run, names: Sequence[str]) -> list[Section]:
-    """Return bands over time and a table of time fractions; nothing if the run has no limits recorded."""
+    """Return bands over time and a table of time fractions; nothing if the run recorded no limits."""
     rows = [(row, held(row)) for row in run.rows("flows")]
     told = [(row, found) for row, found in rows if found is not None]
     if not told:

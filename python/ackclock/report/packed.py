@@ -97,7 +97,7 @@ const unpack = (id) => {
 };
 """
 """Definition of `unpack(id)`, which returns the text of the element with this id synchronously (RFC 1951). The
-browser's own DecompressionStream answers later, so a page printed right after loading would have no figures.
+browser's own DecompressionStream is asynchronous, so a page printed right after loading would have no figures.
 """
 
 
@@ -136,7 +136,7 @@ VERSION = "4.1.1"
 """Version of that library."""
 
 KINDS = frozenset(["scatter", "bar", "pie"])
-"""Kinds of series that the library draws; its "basic" edition has no others."""
+"""Kinds of series that the library can draw; its "basic" edition has no others."""
 
 
 def _ours(name: str) -> str:

@@ -12,7 +12,7 @@ from ackclock.plot import Figure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvidenceRow:
-    """One measured number of a claim, as text.
+    """One measured number for a claim, as text.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class HalfRow:
 
     @property
     def shown(self) -> EvidenceRow | None:
-        """Evidence that decides the verdict; None if there is none."""
+        """Evidence that determines the verdict; None if there is none."""
         return None if self.decisive is None else self.evidence[self.decisive]
 
 
@@ -165,7 +165,7 @@ LONG = 40
 """Number of rows above which a table is shown folded."""
 
 SHORT = 8
-"""Maximum number of rows of a table that may represent a section without a figure."""
+"""Maximum number of rows in a table that may represent a section without a figure."""
 
 MANY = 20
 """Number of claims above which parts of the page are folded, to keep it readable in ten minutes."""
@@ -246,7 +246,7 @@ Block = Prose | Table | Figure | Live
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A heading and the part below it.
+    """A heading and its contents.
 
     Parameters
     ----------

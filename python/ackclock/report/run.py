@@ -32,13 +32,13 @@ SHOWN = 100
 """Maximum number of flows and links in a table."""
 
 TOLD = 6
-"""Maximum number of flows that are described in a sentence each."""
+"""Maximum number of flows described in a sentence each."""
 
 EPISODES = 60
 """Maximum number of recoveries in the table."""
 
 TRACED = 3
-"""Maximum number of flows whose time-sequence graph is drawn."""
+"""Maximum number of flows with a time-sequence graph."""
 
 SEQUENCE_POINTS = 1500
 """Maximum number of points of each kind in a time-sequence graph."""
@@ -51,14 +51,14 @@ ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "
 
 IN_THE_SIMULATOR = "Recording does not change a run: with and without this report it has the same digest."
 ON_THE_KERNEL = "Recording does not change the packets of a run. Its digest covers what was recorded, so a run without this report has another one."
-"""Sentence about what the report's records change."""
+"""Sentence about the changes caused by recording for the report."""
 
 TRACE_BYTES = 2**29
 """Memory use above which no trace is recorded for the report, bytes."""
 
 
 def watched(scenario: Scenario, *, trace: bool = True, drops: bool = True) -> Scenario:
-    """Return a scenario that records the data of its report; recording does not change the run.
+    """Return a scenario that records the data for its report; recording does not change the run.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
             means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
             srtt_s, window, again = means
             got = goodput.mean()
-            if other.run is not None:  # runs of ackclock have exact values, not only samples
+            if other.run is not None:  # ackclock runs have exact values, not only samples
                 row = other.run.rows("flows")[flow]
                 got, again = row["goodput_bps"], row["retransmissions"]
             rows.append(

@@ -1,4 +1,4 @@
-"""Scenario tables as Python values: views of the keys that were given, with defaults for all others."""
+"""Scenario tables as Python values: views of the keys that were set, with defaults for all others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Table:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:
-        """Return a table of keys that the engine has accepted."""
+        """Return a table of keys accepted by the engine."""
         made = cls.__new__(cls)
         made._hold(given)
         return made
@@ -121,7 +121,7 @@ class Table:
         return type(self).of, (self._given,)
 
     def written(self) -> dict[str, Any]:
-        """Return the keys that were given, as plain values."""
+        """Return the keys that were set, as plain values."""
         return plain_table(self._given)
 
     @classmethod
@@ -141,7 +141,7 @@ made: dict[tuple[str | None, str], type[Table]] = {}
 
 
 def seen(value: Any, takes: Mapping[str, Any]) -> Any:
-    """Return a value as attributes have it: tables as instances of their classes, lists as tuples."""
+    """Return a value in attribute form: tables as instances of their classes, lists as tuples."""
     if isinstance(value, dict):
         match takes["takes"]:
             case "one of":
@@ -170,7 +170,7 @@ def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked(ask: Any, given: Mapping[str, Any]) -> Any:
-    """Return the engine's answer; text that cannot be encoded as UTF-8 is refused first."""
+    """Return the engine's response; text that cannot be encoded as UTF-8 is refused first."""
     try:
         return ask()
     except UnicodeEncodeError:
@@ -182,14 +182,14 @@ def asked(ask: Any, given: Mapping[str, Any]) -> Any:
 
 
 def refused(wrong: Iterable[tuple[str, str, str]]) -> None:
-    """Raise a ScenarioError if the answer reports an error."""
+    """Raise a ScenarioError if the response reports an error."""
     errors = [ScenarioError(key=key, found=_located(key, found), allowed=allowed) for key, found, allowed in wrong]
     if errors:
         raise ScenarioError.together(errors)
 
 
 def _located(key: str, found: str) -> str:
-    """Return the path at which an unknown key would be allowed, or else the path where it was given."""
+    """Return the path at which an unknown key would be allowed, or else the path where it was found."""
     if found != "an unknown key":
         return found
     here, _, name = key.rpartition(".")

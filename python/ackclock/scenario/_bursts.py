@@ -2,9 +2,9 @@
 modern host's bursts.
 
 The default host sends each segment as a separate packet, when its ACK arrives or its pacing timer expires. Linux
-hands packets of up to 64 KiB to the card, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the
-rate over 1024), and the card sends their segments back to back. A buffer that holds few of these packets overflows
-earlier. docs/fidelity.md has the measurements behind the bound.
+hands packets of up to 64 KiB to the NIC, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the
+rate over 1024), and the NIC sends their segments back to back. A buffer with room for few of these packets
+overflows earlier. The measurements behind the bound are in docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["ENOUGH", "burst_bytes", "hangs_on_bursts"]
 MOST_BYTES = 65_536
 """Maximum size of a multi-segment packet, bytes."""
 PER_SECOND = 1024
-"""Divisor of the pacing rate: a packet holds the bytes sent at that rate in this fraction of a second (Linux shifts
-the rate by `sk_pacing_shift`, 10).
+"""Divisor of the pacing rate: a packet contains the bytes sent at that rate in this fraction of a second (Linux
+shifts the rate by `sk_pacing_shift`, 10).
 """
 SEGMENT = 1514
 """Size of a full packet in the queue, bytes."""
 LEAST_SEGMENTS = 2
-"""Minimum number of segments per packet. At rates where no packet has more, both kinds of hosts send alike."""
+"""Minimum number of segments per packet. At rates where no packet has more, both kinds of hosts send identically."""
 DATAGRAMS = ("constant-rate", "on-off", "voice")
 """Workloads over UDP."""
 ENOUGH = 4
@@ -34,7 +34,7 @@ ENOUGH = 4
 
 
 def burst_bytes(rate_bps: float) -> float:
-    """Return the size of the packets that Linux passes to its card at this rate, bytes."""
+    """Return the size of the packets that Linux passes to the NIC at this rate, bytes."""
     return min(MOST_BYTES, rate_bps / 8 / PER_SECOND)
 
 

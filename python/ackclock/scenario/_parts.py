@@ -1,4 +1,4 @@
-"""Properties that flow groups and networks have in addition to their keys."""
+"""Properties of flow groups and networks in addition to their keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FlowsBase(Table):
 
     @property
     def label(self) -> str:
-        """Name of the group; all its characters are printable."""
+        """Group name, in printable characters only."""
         if self.name is not None:
             return shown(self.name)
         return self.workload.kind if self.is_plain else shown(short(self.congestion_control))
@@ -60,13 +60,13 @@ class NetworkBase(Table):
         return self._facts(path)[0]
 
     def bottleneck_bps(self, path: str | None = None) -> int | None:
-        """Return the rate of the bottleneck: the link with that name, or the slowest link of a graph's path; None if
-        all are infinite.
+        """Return the bottleneck rate: that of the link with this name, or of the slowest link on a graph's path;
+        None if all are infinite.
         """
         return self._facts(path)[1]
 
     def bdp_packets(self, path: str | None = None) -> Fraction:
-        """Return the bandwidth-delay product in full packets, as links charge them (0 if no link has a rate)."""
+        """Return the bandwidth-delay product in full packets, as charged by links (0 if no link has a rate)."""
         return Fraction(*self._facts(path)[2:])
 
 

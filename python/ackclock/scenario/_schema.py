@@ -16,7 +16,7 @@ ABOUT = (
 EXAMPLES = {65_535: "14 bytes"}
 """Upper bound of a size -> example that replaces the usual one. A framing is a 16-bit number."""
 OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c|\.rs)$"
-"""Regular expression (ECMA 262) for a class in a file, or for a C or Rust file."""
+"""Regular expression (ECMA 262) that matches a class in a file, or a C or Rust file."""
 
 
 def json_schema(scenario: type[Table]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def of_key(key: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_value(takes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of the values that a key accepts."""
+    """Return the schema of the values accepted by a key."""
     match takes["takes"]:
         case "flag":
             return {"type": "boolean"}

@@ -1,4 +1,4 @@
-"""Classes of the tables that the engine describes; `make docs` writes their types to `_tables.pyi`."""
+"""Classes for the tables described by the engine; `make docs` writes their types to `_tables.pyi`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {
     ("slow starts", "search"): "SearchSlowStart",
     ("slow starts", "limited"): "LimitedSlowStart",
 }
-"""Classes whose name differs from their kind."""
+"""Classes with a name that differs from their kind."""
 
 BASES: Mapping[str, type[Table]] = {"flows": FlowsBase, "network": NetworkBase}
 """Tables that have properties in addition to their keys."""

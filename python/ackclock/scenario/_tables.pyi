@@ -96,6 +96,46 @@ class FqCodel(Table):
         ce_threshold_for: Literal["l4s", "any-ect"] = ...,
     ) -> None: ...
 
+class FqPie(Table):
+    """FQ-PIE (Linux `fq_pie`): one queue per connection, served in turn, each managed by PIE.
+
+    All queues share the limit. When it is exceeded, the arriving packet is dropped.
+    """
+
+    kind: Literal["fq-pie"]
+    limit: str | None
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
+    target: str
+    """Reference for the queueing delay of each queue."""
+    update: str
+    """Interval at which drop probabilities are adjusted."""
+    alpha: int
+    """Gain for the distance of the delay from its reference, in sixteenths per second."""
+    beta: int
+    """Gain for the growth of the delay, in sixteenths per second."""
+    ecn: bool
+    """Mark ECN-capable packets instead of dropping them while the drop probability is at most `ecn_prob`."""
+    ecn_prob: int
+    """Maximum drop probability at which packets are marked, percent."""
+    queues: int
+    """Number of queues; a hash assigns each connection to one."""
+    quantum: str
+    """Bytes that a queue may send in one round."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["fq-pie"],
+        limit: str | None = ...,
+        target: str = ...,
+        update: str = ...,
+        alpha: int = ...,
+        beta: int = ...,
+        ecn: bool = ...,
+        ecn_prob: int = ...,
+        queues: int = ...,
+        quantum: str = ...,
+    ) -> None: ...
+
 class Pie(Table):
     """PIE (RFC 8033): drops arriving packets at random to keep the queueing delay near a reference."""
 
@@ -1266,7 +1306,21 @@ class Link(Table):
     """Transmission rate. Default: infinite."""
     delay: str
     """One-way propagation delay."""
-    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
+    queue: (
+        DropTail
+        | NetemLimit
+        | Codel
+        | FqCodel
+        | FqPie
+        | Pie
+        | Threshold
+        | Red
+        | LinuxRed
+        | Choke
+        | Dualpi2
+        | Cake
+        | None
+    )
     """Queue. Default: first in, first out, without a limit."""
     loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None
     """Loss of packets before they reach the queue. Default: none."""
@@ -1299,7 +1353,7 @@ class Link(Table):
         *,
         rate: str | None = ...,
         delay: str = ...,
-        queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
+        queue: DropTail | NetemLimit | Codel | FqCodel | FqPie | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
         loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None = ...,
         jitter: str = ...,
         netem_jitter: NetemJitter | None = ...,
@@ -1438,7 +1492,21 @@ class NamedLink(Table):
     """Transmission rate. Default: infinite."""
     delay: str
     """One-way propagation delay."""
-    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
+    queue: (
+        DropTail
+        | NetemLimit
+        | Codel
+        | FqCodel
+        | FqPie
+        | Pie
+        | Threshold
+        | Red
+        | LinuxRed
+        | Choke
+        | Dualpi2
+        | Cake
+        | None
+    )
     """Queue. Default: first in, first out, without a limit."""
     loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None
     """Loss of packets before they reach the queue. Default: none."""
@@ -1473,7 +1541,7 @@ class NamedLink(Table):
         *,
         rate: str | None = ...,
         delay: str = ...,
-        queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
+        queue: DropTail | NetemLimit | Codel | FqCodel | FqPie | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
         loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None = ...,
         jitter: str = ...,
         netem_jitter: NetemJitter | None = ...,
@@ -1971,7 +2039,9 @@ class Turn(Table):
         corked: bool = ...,
     ) -> None: ...
 
-Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
+Queue: TypeAlias = (
+    DropTail | NetemLimit | Codel | FqCodel | FqPie | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
+)
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet | TokenBucket
 Workload: TypeAlias = (
@@ -2005,6 +2075,7 @@ __all__ = [
     "Flows",
     "Fq",
     "FqCodel",
+    "FqPie",
     "GilbertElliott",
     "GilbertElliottInTime",
     "Host",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,10 +27,10 @@ LARGEST_FILE = 2**20
 """Maximum size of a scenario file, bytes."""
 
 SET = "--set"
-"""Source named in errors about a changed key, instead of a file."""
+"""Source named, instead of a file, in errors about a changed key."""
 
 MOST_MEASURED = 100
-"""Maximum number of flows up to which a sweep records their performance by default."""
+"""Maximum number of flows for which a sweep records performance by default."""
 
 
 class Scenario(Table):
@@ -74,7 +74,7 @@ class Scenario(Table):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Scenario:
-        """Make a scenario of plain values.
+        """Make a scenario from plain values.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Scenario(Table):
         return _schema.json_schema(cls)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the keys that were given, as plain values."""
+        """Return the keys that were set, as plain values."""
         return self.compiled.written()
 
     def to_toml(self) -> str:
@@ -112,20 +112,20 @@ class Scenario(Table):
         return _html.heading(f"Scenario {self.name}".strip()) + _html.text(self.to_toml())
 
     def inputs(self) -> dict[str, str]:
-        """Files that the scenario reads, such as traces, with their SHA-256."""
+        """Files read by the scenario, such as traces, with their SHA-256."""
         return {name: read(name).sha256 for name in sorted(set(_traces(self._given["network"])))}
 
     def controllers(self) -> list[tuple[str, str]]:
-        """Key and name of the controller of each group."""
+        """Key and name of each group's controller."""
         return [(f"flows.{i}.congestion_control", group.congestion_control) for i, group in enumerate(self.flows)]
 
     @property
     def flow_count(self) -> int:
-        """Number of flows of the run; each client of a population counts as one."""
+        """Number of flows in the run; each client of a population counts as one."""
         return self.compiled.flow_count()
 
     def own(self) -> tuple[OwnClass, ...]:
-        """User-defined classes that control the scenario's flows, without duplicates."""
+        """User-defined classes controlling the scenario's flows, without duplicates."""
         found = (group.own for group in self.flows)
         return tuple(dict.fromkeys(one for one in found if one is not None))
 
@@ -188,7 +188,9 @@ class Scenario(Table):
 made[Scenario.kinds] = Scenario
 
 
-def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any] | None = None) -> Scenario:
+def load(
+    path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any] | None = None, apart: Sequence[str] = ()
+) -> Scenario:
     """Read a scenario file.
 
     Parameters
@@ -201,6 +203,8 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
     changes
         Dotted path -> value, as for `Scenario.set_all`, applied before the file is checked: the file may lack some of
         these keys. An error in one of them names `--set` instead of the file.
+    apart
+        Keys of the file that are none of the scenario's, because the caller reads them.
 
     Raises
     ------
@@ -244,7 +248,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
         raise ScenarioError(
             found=f"no valid TOML ({error.found})", allowed=allowed, source=source, place=error.place
         ) from None
-    values = with_files_of(values, Path(path).parent)
+    values = with_files_of({key: value for key, value in values.items() if key not in apart}, Path(path).parent)
     for key, value in (changes or {}).items():
         try:
             put(values, key, value)
@@ -262,7 +266,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
 
 
 def _within(key: str, changed: str) -> bool:
-    """Return whether a key is one of the changed keys or below one."""
+    """Return whether a key is, or is below, one of the changed keys."""
     return key == changed or key.startswith(f"{changed}.")
 
 

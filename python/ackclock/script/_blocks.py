@@ -20,7 +20,7 @@ __all__ = ["CONSTANTS", "Block", "Outcome", "check", "evaluate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """One code block, with the state at the time of its evaluation.
+    """One code block, with the state at its evaluation.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """Outcome of the blocks of a script.
+    """Outcome of a script's blocks.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -> Outcome:
-    """Check that all blocks use only the allowed language, without evaluating them.
+    """Check, without evaluating them, that all blocks use only the permitted language.
 
     Parameters
     ----------

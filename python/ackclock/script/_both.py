@@ -47,13 +47,13 @@ class Compared:
 
     @property
     def difference(self) -> str | None:
-        """First difference, in words: verdict, packets, what the code blocks printed."""
+        """First difference, in words: verdict, packets, output of the code blocks."""
         verdicts = [(played.verdict, played.line) for played in (self.sim, self.linux)]
         if verdicts[0] != verdicts[1]:
             said = [f"{verdict}{f' at line {line}' if line else ''}" for verdict, line in verdicts]
             return f"{said[0]}, kernel {said[1]}"
         if self.sim.verdict == "unsupported":
-            return None  # each backend stops where it detects that
+            return None  # each backend stops where it detects this
         if (packets := different_packet(self.sim.trace, self.linux.trace)) is not None:
             return packets
         for mine, its in zip(self.sim.printed, self.linux.printed, strict=False):

@@ -2,8 +2,8 @@
 kinds. "receiver": some data packets are lost, some arrive late, and a receiver that follows RFC 2018 and RFC 2883
 acknowledges the others; some of its ACKs are lost. Its ACKs depend on the data sent so far, which is taken from the
 simulated stack event by event. "free": each ACK has an arbitrary number and arbitrary SACK blocks at segment
-boundaries. Each ends by printing the socket's state. Both hosts play the same calls and packets; the packets that they
-send and the printed state are compared.
+boundaries. Each ends by printing the socket's state. Both hosts play the same calls and packets; the packets sent and
+the printed state are compared.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
 
 
 def shrink(script: DrawnScript, differs: Callable[[DrawnScript], bool]) -> DrawnScript:
-    """Return the script reduced to the events that the difference needs, found by leaving out one event at a time.
+    """Return the script reduced to the events needed for the difference, found by omitting one event at a time.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def _blocks(it: _Writer, got: set[int], next_: int, recent: Sequence[int]) -> li
 
 
 def _data(script: DrawnScript, until_ms: int) -> list[tuple[float, int, int]]:
-    """Return the data that the simulated stack has sent by that time: ms, first byte, end."""
+    """Return the data sent by the simulated stack by that time: ms, first byte, end."""
     sent = []
     for line in _simulated(script.text(until_ms=until_ms)).trace:
         if (found := _DATA.match(line)) and int(found[4]):

@@ -52,7 +52,7 @@ CONSTANTS: Mapping[str, int] = {
 """Names visible to every block (Linux `tcp_states.h`, `uapi/linux/tcp.h`)."""
 
 LANGUAGE_PREFIXES = ("tcpi_", "tcpv_", "bbr_", "dctcp_", "skmem_", "SK_MEMINFO_", "TCP_", "TCPI_")
-"""Pattern of names that come from the stack: a missing one is an error of ackclock, not of the script."""
+"""Pattern of names that come from the stack: a missing one is an error in ackclock, not in the script."""
 
 
 class Machine:

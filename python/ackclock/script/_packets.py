@@ -11,7 +11,7 @@ from itertools import zip_longest
 __all__ = ["NEAR_S", "different_packet"]
 
 NEAR_S = 0.0025
-"""Maximum time difference, s, of packets that count as sent at the same time: two timer ticks, plus the few
+"""Maximum time difference, s, between packets that count as sent at the same time: two timer ticks, plus the few
 microseconds by which an injected packet is late in the kernel.
 """
 

@@ -134,8 +134,8 @@ def play(
 
 
 def linux_differs(path: Path) -> str | None:
-    """Return the reason why the kernel differs from the script, if its author gives one in a line `// linux-differs:
-    reason`.
+    """Return the reason why the kernel differs from the script, if its author states one in a line `//
+    linux-differs: reason`.
     """
     found = _LINUX_DIFFERS.search(_text(path))
     return found[1] if found else None

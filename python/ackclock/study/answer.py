@@ -1,4 +1,4 @@
-"""Checks the return values of a study's functions: a value of the wrong type gives a one-line error that names the function."""
+"""Checks the return values of a study's functions: a value of the wrong type causes a one-line error that names the function."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of(function: Any) -> Iterator[None]:
 
 
 def one(function: Any, found: Any, kind: Any, allowed: str) -> Any:
-    """Return a return value if it has the expected type.
+    """Return the value if it has the expected type.
 
     Raises
     ------

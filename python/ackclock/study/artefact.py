@@ -1,4 +1,4 @@
-"""Writes a study as an artefact that another person can run: one command, the versions, and the expected results.
+"""Writes a study as an artefact that someone else can run: one command, the versions, and the expected results.
 
 A study in a folder is copied completely, because no package contains it. The parts are those of ACM's artefact review
 (Artifact Review and Badging, version 1.1): documented, consistent, complete, exercisable, and with reproducible
@@ -93,7 +93,7 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
 
 
 def called(study: Study) -> str:
-    """Return the study's folder within the artefact, or the name of a study of the package."""
+    """Return the study's folder within the artefact, or the name of a packaged study."""
     return study.name if study.source is None else study.source.resolve().name
 
 
@@ -103,8 +103,7 @@ def asked(study: Study) -> str:
 
 
 def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the files of the study's own folder, without hidden files and Python's caches; none for a study of the
-    package.
+    """Yield the files of the study's own folder, without hidden files and Python's caches; none for a packaged study.
 
     Raises
     ------
@@ -132,13 +131,13 @@ def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def builds(study: Study) -> str:
-    """Return for each recorded scale the build that made the record, one line each."""
+    """For each recorded scale, return the build that made the record, one line each."""
     found = ((scale, study.recorded(scale)) for scale in SCALES)
     return "".join(f"{scale}: {record.build or UNKNOWN}\n" for scale, record in found if record)
 
 
 def _packed(wheel: Path) -> bytes:
-    """Return the contents of the wheel. A wheel of another version is refused."""
+    """Return the wheel's contents. A wheel of another version is refused."""
     expected = f"ackclock-{version('ackclock')}-"
     try:
         with zipfile.ZipFile(wheel) as opened:
@@ -169,7 +168,7 @@ def versions() -> Iterator[tuple[str, str]]:
 
 
 def expectation(study: Study) -> dict[str, Any]:
-    """Return the verdicts and values of the record at each scale."""
+    """Return the record's verdicts and values at each scale."""
     return {
         "schema": "ackclock.artefact/1",
         "study": study.name,
@@ -183,7 +182,7 @@ def expectation(study: Study) -> dict[str, Any]:
 
 
 def script(study: Study) -> str:
-    """Return a script that runs the study as recorded, and again with seeds that have never been used."""
+    """Return a script that runs the study as recorded, and again with seeds never used before."""
     return f"""#!/bin/sh
 # Runs the study twice: with the recorded seeds, and with seeds that follow from the hash of plan.json.
 # Exit code 0: every verdict is the recorded one. The first argument is the scale: quick (default) or paper.
@@ -214,7 +213,7 @@ def claims(study: Study) -> str:
 
 
 def readme(study: Study, plan: str) -> str:
-    """Return the text for the reviewer to read first."""
+    """Return the text that a reviewer should read first."""
     cited = "".join(f"- {p.authors}: {p.title}. {p.where}\n" for p in study.publications)
     pinned = ", ".join(f"{name} {found}" for name, found in versions())
     taken = ", ".join(f"{scale}: {study.recorded(scale).told}" for scale in SCALES if study.recorded(scale))

@@ -1,4 +1,4 @@
-"""Experiments as cells: scenarios under many seeds, each with the values that identify it and the run data to keep."""
+"""Experiments as cells: scenarios under many seeds, each with its identifying values and the run data to be stored."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Cell:
         return first_seed(plan.salt + self.stream)
 
     def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
-        """Return the tables to keep from the cell's runs."""
+        """Return the tables to be stored from the cell's runs."""
         if self.keep is None:
             return {name: getattr(batch, name).select("seed", *columns) for name, columns in self.needs.items()}
         return {name: reduce(batch) for name, reduce in self.keep.items()}
@@ -64,10 +64,9 @@ def _told(value: object) -> str:
 
 
 def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = False) -> Data:
-    """Run all cells, or find their runs in the plan's store, and join the kept tables.
-
-    Only the runs of one cell are in memory at a time. With a store, the runs of all cells are made first, so that many
-    workers can be used, and a stopped experiment continues where it was.
+    """Run all cells, or find their runs in the plan's store, and concatenate the stored tables. Only one cell's runs
+    are in memory at a time. With a store, all cells' runs are made first, so that many workers can be used, and a
+    stopped experiment resumes where it stopped.
 
     Parameters
     ----------
@@ -120,5 +119,5 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
 
 
 def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join cells. Empty tables are left out, because their columns may have the wrong types."""
+    """Concatenate cells. Empty tables are omitted, because their columns may have the wrong types."""
     return pl.concat([part for part in parts if part.height] or parts[:1])

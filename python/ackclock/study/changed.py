@@ -1,4 +1,4 @@
-"""Verdicts that differ from those of an earlier version, each with a reason."""
+"""Verdicts that differ from an earlier version's, each with a reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def told(claim: Claim, records: tuple[Record, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Before:
-    """Verdicts of an earlier version, and reasons for later changes.
+    """An earlier version's verdicts, and reasons for later changes.
 
     Parameters
     ----------

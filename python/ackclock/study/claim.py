@@ -1,7 +1,6 @@
-"""A claim: one sentence of a publication as two tests, one of the statement itself and one of the size of the effect.
-
-Only the first, the *direction* that the publication states, counts as reproduced. The *magnitude* is a number that the
-publication prints or that we added, with a separate verdict.
+"""A claim: one sentence of a publication as two tests, one of the statement itself and one of the effect size. Only
+the first, the *direction* stated in the publication, counts as reproduced. The *magnitude* is a number printed in the
+publication or added by us, with a separate verdict.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
     from ackclock.study.reading import Reading
 
 Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
-"""Tables of the experiments by name, as passed to claims and figures."""
+"""The experiments' tables by name, as passed to claims and figures."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Criterion for values without bounds of their own: every value computed by `of` has to lie within `bound`.
+    """Criterion for values without individual bounds: every value computed by `of` has to lie within `bound`.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Criterion whose bound is declared with the claim and passed to the measure.
+    """Criterion with a bound declared in the claim and passed to the measure.
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ BoundBy = Literal["stated", "printed", "ours"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criterion:
-    """Condition to be met by one half of a claim.
+    """Condition that one half of a claim has to meet.
 
     Parameters
     ----------
@@ -129,7 +128,7 @@ TURNS = "turns"
 
 
 def _turned(verdict: Verdict) -> Verdict:
-    """Return the verdict on a cause: the reverse of the verdict that its claim's criterion gets without the cause."""
+    """Return the verdict on a cause: the reverse of the verdict on its claim's criterion without the cause."""
     if verdict is Verdict.HOLDS:
         return Verdict.FAILS
     return Verdict.HOLDS if verdict in AGAINST else verdict
@@ -192,13 +191,13 @@ class Cause:
 
     @property
     def name(self) -> str:
-        """Name of the cause among the halves of the claim."""
+        """The cause's name among the claim's halves."""
         return f"because {self.because}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A sentence of a publication with its tests.
+    """A sentence from a publication, with its tests.
 
     Parameters
     ----------

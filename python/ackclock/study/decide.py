@@ -1,6 +1,5 @@
 """Adds runs for undecided claims until they are decided, or until the next round would exceed the available time.
-
-The first look is at the scale's own number of runs. The cost of repeated looks is described in `judge.looks`.
+The first look is with the scale's own number of runs. The cost of repeated looks is described in `judge.looks`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Decided:
 
     @property
     def asked(self) -> bool:
-        """Whether the scale can answer the question. False if the scale is so small that no deciding number has a value."""
+        """Whether the scale can settle the question. False if the scale is so small that no deciding number has a value."""
         half = self.outcome.main
         left = _open(half.evidence) if half else []
         return not left or any(e.seeds or not math.isnan(e.value) for e in left)
@@ -116,7 +115,7 @@ def decide(
         if part is None:
             break
         made = carry_out(experiments, part)
-        if (names := [e.name for e in experiments]) == before and made.runs <= runs:  # no cell can have more runs
+        if (names := [e.name for e in experiments]) == before and made.runs <= runs:  # no cell can get more runs
             break
         before = names
         ran.tables.update(made.tables)
@@ -131,7 +130,7 @@ def decide(
 
 
 def needed(outcome: Outcome) -> float:
-    """Return the multiple of the present runs that would decide the half with the claim's verdict; 1 if it is decided."""
+    """Return the multiple of the present number of runs that would decide the half with the claim's verdict; 1 if it is decided."""
     half = outcome.main
     if half is None or half.verdict is not Verdict.UNDECIDED:
         return 1.0
@@ -153,7 +152,7 @@ def _times(e: Evidence, among: int) -> float:
         return ENOUGH / e.seeds
     if e.interval is None or not all(map(math.isfinite, (*e.interval, e.value))):
         return math.inf
-    # verdicts against a claim must survive the correction for the number of its values
+    # verdicts against a claim must survive the correction for its number of values
     factor = wider(LOOKS * (among if e.bound.judge(e.value, e.value) in AGAINST else 1), e.seeds)
     low, high = (e.value + factor * (end - e.value) for end in e.interval)
     return times_needed(e.value, low, high, limits(e.bound))

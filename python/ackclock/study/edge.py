@@ -1,4 +1,4 @@
-"""A constant that a study chose because its publication leaves it open, as data."""
+"""As data, a constant chosen by a study because its publication leaves it open."""
 
 from __future__ import annotations
 

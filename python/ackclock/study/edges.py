@@ -2,7 +2,7 @@
 alone, with the same seeds.
 
 `ackclock study edges NAME` repeats the experiments that depend on a constant, and stores changed verdicts in
-`edges.json` next to the record. A verdict counts as changed if it differs and the deciding number has moved: the
+`edges.json` beside the record. A verdict counts as changed if it differs and the deciding number has moved: the
 difference between the two numbers, run by run if both know their runs, excludes zero.
 """
 
@@ -51,7 +51,7 @@ class Turned:
 
 @contextmanager
 def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
-    """Give a constant another value in all modules of the study that contain it under this name. Yields the adopted value.
+    """Set a constant to another value in all modules of the study that contain it under this name. Yields the adopted value.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[
 
 
 def _needed(study: Study, touched: set[str]) -> set[str]:
-    """Return the experiments to run before anything is varied: all if any constant affects an experiment, because claims may read several."""
+    """Return the experiments to run before anything is varied: all of them if any constant affects an experiment, because claims may read several."""
     return {e.name for e in study.experiments} if touched else set()
 
 
@@ -175,7 +175,7 @@ def _half_width(a: Evidence, b: Evidence) -> float:
 
 
 def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, date: str) -> Path | None:
-    """Write the changed verdicts to a file next to the study's record; None if the study has no record."""
+    """Write the changed verdicts to a file beside the study's record; None if the study has no record."""
     if study.record is None:
         return None
     path = study.record.with_name(FILE)
@@ -202,8 +202,8 @@ def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
 
 
 def section(study: Study) -> report.Section | None:
-    """Return a report section with the constants and the verdicts that change with their neighbours; None if none were
-    varied.
+    """Return a report section with the constants and the verdicts that change for neighbouring values; None if none
+    were varied.
     """
     kept = read(study)
     if kept is None:
@@ -234,6 +234,6 @@ def section(study: Study) -> report.Section | None:
 
 
 def words(turned: Sequence[Turned], claim: str) -> str:
-    """Return the neighbours that change a claim's verdict, as a sentence; empty if there are none."""
+    """Return the neighbouring values that change a claim's verdict, as a sentence; empty if there are none."""
     own = [f"{one.edge} {one.neighbour}: {one.after}" for one in turned if one.claim == claim]
     return f"Turns with {', '.join(own)}." if own else ""

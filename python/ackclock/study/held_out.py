@@ -1,8 +1,8 @@
-"""Held-out seeds: a study rerun with seeds that have never been used, compared with its record.
+"""Held-out seeds: a study rerun with seeds never used before, compared with its record.
 
-`ackclock study run NAME --held-out TEXT` derives the seeds from a text that was fixed before, such as the first eight
-digits of the commit that last changed claims or measures, optionally with -1 or -2 appended. The results are stored in
-`held_out.json` next to the record, and the report shows both verdicts of each half.
+`ackclock study run NAME --held-out TEXT` derives the seeds from a text fixed in advance, such as the first eight
+digits of the commit that last changed claims or measures, optionally with -1 or -2 appended. The results are stored
+in `held_out.json` beside the record, and the report shows both verdicts of each half.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Half:
 
     @property
     def kept(self) -> bool:
-        """Whether every set of seeds gives the recorded verdict."""
+        """Whether every set of seeds yields the recorded verdict."""
         return all(word is self.recorded for word in self.others.values())
 
 
 def file(study: Study) -> Path | None:
-    """Return the file in which a study stores results for other seeds; None if it has no record."""
+    """Return the file where a study stores results for other seeds; None if it has no record."""
     return None if study.record is None else study.record.with_name(FILE)
 
 

@@ -1,5 +1,5 @@
-"""The part of a study that can run on the real kernel: the same cells on both backends, and the claims' verdicts side
-by side.
+"""The part of a study that can run on the real kernel: the same cells on both backends, with the claims' verdicts
+side by side.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHARES = {"linux": 0.95, "sim": 0.05}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelPart:
-    """Part of a study that can run on the kernel.
+    """Part of a study that can be run on the kernel.
 
     Parameters
     ----------

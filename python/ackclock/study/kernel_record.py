@@ -1,5 +1,5 @@
-"""Record of a study's kernel part as report tables, from this run or from the file that an earlier run left next to the
-study.
+"""Record of a study's kernel part as report tables, from this run or from the file stored beside the study by an
+earlier run.
 
 `ackclock study run NAME --backend linux --record` writes the file, and the study's report shows its contents with
 version and date. With `--backend both` the report shows the kernel's results of the same run.

@@ -1,4 +1,4 @@
-"""Text whose numbers are taken from the evidence: notes of claims, and passages of documents.
+"""Text with numbers taken from the evidence: claims' notes, and passages in documents.
 
 A template names a number as `{key}`, the `key` of a piece of evidence of the same claim, or `{P5.key}`, one of another claim:
 
@@ -45,7 +45,7 @@ class Quoted:
     taken: str = ""
 
     def text(self, form: str) -> str:
-        """Format the number in one of the forms of a template: "", "i" or "n"."""
+        """Format the number in one of a template's forms: "", "i" or "n"."""
         if form == "n":
             return number(self.value)
         told = number(self.value, self.unit)
@@ -80,7 +80,7 @@ _NUMBER = re.compile(r"(?<![\w.§])[-−]?\d+(?:[.,]\d+)*(?!\w)")
 
 
 def typed_in(template: str, setting: str) -> list[str]:
-    """Return the numbers written literally in a template, except those that occur in `setting` (names, cells and bounds)."""
+    """Return the numbers written literally in a template, except those occurring in `setting` (names, cells and bounds)."""
     own = "".join(literal for literal, *_ in Formatter().parse(template))
     known = set(_NUMBER.findall(setting))
     return [text for text in _NUMBER.findall(own) if text not in known]

@@ -31,7 +31,7 @@ MOST_SEEDS = 500
 
 
 def first_seed(stream: str) -> int:
-    """Return the first seed of a stream. Streams with different names do not overlap in practice."""
+    """Return a stream's first seed. Streams with different names do not overlap in practice."""
     return (zlib.crc32(stream.encode()) & 0x7FFF_FFFF) << 20
 
 
@@ -90,8 +90,8 @@ class Plan:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
     def count(self, *, quick: int, paper: int, readings: int | None = None) -> int:
-        """Return the number of seeds of a cell: the user's, or that of the scale. Under any but the main reading it is
-        `readings`, if given.
+        """Return a cell's number of seeds: the user's, or the scale's. In any but the main reading it is `readings`,
+        if set.
         """
         if self.seeds is not None:
             return self.seeds
@@ -110,7 +110,7 @@ class Plan:
             self.progress(text, min(max(done, 0.0), 1.0))
 
     def part(self, start: float, stop: float, name: str) -> Plan:
-        """Return the plan for a part of the work, whose progress from 0 to 1 is reported as `start` to `stop`."""
+        """Return the plan for a part of the work, with progress from 0 to 1 reported as `start` to `stop`."""
         outer = self.progress
         if outer is None:
             return self
@@ -141,5 +141,5 @@ class Plan:
 
     @property
     def shift(self) -> int:
-        """Offset that a registered plan adds to seeds given as plain numbers."""
+        """Offset added by a registered plan to seeds specified as plain numbers."""
         return first_seed(self.salt) if self.salt else 0

@@ -1,7 +1,7 @@
 """A user's own study: a folder with a readable table of publications and claims, and Python code that measures.
 
-`study.toml` contains what a reader needs to know and what is fixed before the run: publications, questions that they leave open,
-and each claim with its place, bound, margin and causes. `study.py` next to it contains the code:
+`study.toml` contains what a reader needs to know and what is fixed before the run: publications, questions that they
+leave open, and each claim with its position, bound, margin and causes. `study.py` beside it contains the code:
 
 =================  ==================================================================================================
 `EXPERIMENTS`      the experiments (`ackclock.study.Experiment`)
@@ -10,7 +10,7 @@ and each claim with its place, bound, margin and causes. `study.py` next to it c
 `scenarios()`      the scenarios as written, by name; may be missing
 =================  ==================================================================================================
 
-The code is executed, so a study must be trusted like a program. Commands accept one only from the command line.
+The code is executed, so a study must be trusted like a program. Commands accept a study only from the command line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A population of paths: properties drawn from declared distributions, the percentage of paths on which a sentence
 holds, and the properties that distinguish these paths from the others.
 
-A cell describes a single path. Whether a sentence holds may depend on a queue of nine or of ten packets. Over a
-population the answer is a percentage, and the report states on which paths the sentence holds.
+A cell describes a single path. Whether a statement holds may depend on the queue having nine or ten packets.
+Over a population the result is a percentage, and the report states on which paths the statement holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GROUPS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """A property of a path and its distribution.
+    """A path property and its distribution.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Drawn:
 
 
 def draw(properties: Sequence[Drawn], count: int, seed: int) -> list[dict[str, float]]:
-    """Return the first `count` paths of a population. A longer list begins with the shorter one.
+    """Return the first `count` paths in a population. A longer list begins with the shorter one.
 
     Notes
     -----
@@ -115,8 +115,8 @@ def _radical_inverse(i: int, base: int) -> float:
 
 
 def share(holds: Array) -> Estimate:
-    """Return the percentage of paths on which a sentence holds, with Wilson's interval. Paths without a known
-    outcome (NaN) are left out.
+    """Return the percentage of paths on which a statement holds, with Wilson's interval. Paths without a known
+    outcome (NaN) are omitted.
     """
     known = holds[np.isfinite(holds)]
     if not known.size:
@@ -126,8 +126,8 @@ def share(holds: Array) -> Estimate:
 
 
 def ways(each: Sequence[Estimate], bound: Bound) -> Array:
-    """Return for each path the verdict of its interval on a bound: 1 if the sentence holds, -1 if the opposite holds,
-    0 for no relevant difference, NaN if unknown.
+    """For each path, return the verdict on a bound from its interval: 1 if the statement holds, -1 if the opposite
+    holds, 0 for no relevant difference, NaN if unknown.
 
     Parameters
     ----------
@@ -141,10 +141,11 @@ def ways(each: Sequence[Estimate], bound: Bound) -> Array:
 
 
 def class_share(way: Array, value: float) -> Estimate:
-    """Return the percentage of all paths that are in a class. Any number of the unknown paths may be in the class.
+    """Return the percentage of all paths that belong to a class. Any number of the unknown paths may belong to it.
 
-    The interval extends from the lower end of Wilson's interval for the paths known to be in the class to the upper end for these and all unknown
-    paths. It therefore reflects the uncertainty of each path as well as that of the draw.
+    The interval extends from the lower end of Wilson's interval for the paths known to belong to the class to the
+    upper end for these and all unknown paths. It therefore reflects the uncertainty of each path as well as that of
+    the draw.
     """
     n, own, unknown = way.size, int((way == value).sum()), int(np.isnan(way).sum())
     if not n:
@@ -154,7 +155,7 @@ def class_share(way: Array, value: float) -> Estimate:
 
 
 def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
-    """Return how much of an outcome's variance over paths is explained by each property alone.
+    """Return the fraction of an outcome's variance over paths explained by each property alone.
 
     Returns
     -------
@@ -203,7 +204,7 @@ class OnPaths:
     text
         The sentence.
     way
-        For each path 1 if the sentence holds, -1 if the opposite holds, 0 for no relevant difference, NaN if unknown
+        For each path 1 if the statement holds, -1 if the opposite holds, 0 for no relevant difference, NaN if unknown
         (`ways`).
     properties
         Properties of the paths: name in words -> values.
@@ -216,7 +217,7 @@ class OnPaths:
 
     @property
     def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """Percentages of the paths on which the sentence holds, is reversed, makes no difference, or has an
+        """Percentages of the paths on which the statement holds, is reversed, makes no difference, or has an
         unknown outcome.
         """
         n = self.way.size
@@ -235,12 +236,12 @@ class OnPaths:
 
     @property
     def verdict(self) -> str:
-        """Verdict on whether the sentence holds on most paths, at 95 %: "holds", "fails" (holds on fewer than half), or "undecided"."""
+        """Verdict on whether the statement holds on most paths, at 95 %: "holds", "fails" (holds on fewer than half), or "undecided"."""
         holds = self.shares[0]
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
-        """Return the percentages, and the three properties that best explain where the sentence holds. None of them affects a verdict."""
+        """Return the percentages, and the three properties that best explain where the statement holds. None of them affects a verdict."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
             for e, (what, name) in zip(self.shares, CLASSES, strict=True)
@@ -264,7 +265,7 @@ CLASSES = (
     ("paths without a difference that counts", "none_on"),
     ("paths of which it is not known", "unknown_on"),
 )
-"""The four classes of paths, and their keys."""
+"""The four path classes, and their keys."""
 HALF = 50
 """Percentage of the paths above which they count as "most"."""
 PLACES = ("first", "second", "third")
@@ -301,7 +302,7 @@ def verdicts(sentences: Iterable[OnPaths]) -> Table:
 
 
 def recorded(record: Record, claims: Iterable[str]) -> str:
-    """Return a record's table in Markdown, one row for each sentence with its claim; empty if the record has none."""
+    """Return a record's table in Markdown, one row per sentence with its claim; empty if the record has none."""
     rows = []
     for claim in claims:
         evidence = {

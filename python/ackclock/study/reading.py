@@ -1,9 +1,9 @@
 """Questions that a publication leaves open, as a declared grid of readings, and the verdicts of each claim over the
 grid.
 
-A study runs its *main* reading: the first option of each open question, chosen and justified before the run. With
-`--readings` it runs the grid as well, and the report shows a specification curve for each claim: the fraction of
-readings in which it holds, and the reading that decides.
+A study runs its *main* reading: the first option for each open question, chosen and justified before the run.
+With `--readings` it runs the grid as well, and the report shows a specification curve for each claim: the
+fraction of readings in which it holds, and the decisive reading.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def main(self) -> str:
-        """The option that the study runs."""
+        """The option run by the study."""
         return next(iter(self.options))
 
     def of(self, where: Plan | Mapping[str, pl.DataFrame]) -> str:
@@ -76,7 +76,7 @@ def grid(readings: Sequence[Reading]) -> list[Choice]:
 
 
 class Read(Mapping[str, "pl.DataFrame"]):
-    """Tables of a study under one reading. Records the names of the tables that are read.
+    """A study's tables under one reading. Records the names of the tables that are read.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Curve:
 
     @property
     def decides(self) -> Reading | None:
-        """Reading whose options change that fraction the most; None if no reading changes a verdict."""
+        """Reading with the options that change that fraction the most; None if no reading changes a verdict."""
         best, most = None, 0.0
         if not self.turns:
             return None

@@ -1,5 +1,5 @@
-"""Record of an earlier run of a study (verdicts, values and intervals, with version, date and build), in a file next to
-the study.
+"""Record of an earlier run of a study (verdicts, values and intervals, with version, date and build), in a file
+beside the study.
 
 `ackclock study run NAME --record` writes it. A later run is compared with it: changed verdicts are reported, and so are
 values outside their recorded interval under the same verdict (drift).
@@ -25,7 +25,7 @@ from ackclock.study.note import Quoted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """Record of a study at one scale.
+    """A study's record at one scale.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Record:
 
     @property
     def build(self) -> str:
-        """Build of the engine that made the record, as `ackclock --version` prints it; empty if it is not recorded."""
+        """Engine build that made the record, as printed by `ackclock --version`; empty if not recorded."""
         return " ".join(self.taken.get("build", "").split())
 
     def quote(self, claim: str, key: str) -> Quoted | None:
@@ -72,8 +72,8 @@ class Record:
         return None
 
     def numbers(self, claim: str, half: str) -> list[str]:
-        """Return the deciding numbers of a half with their intervals, as text. Records of earlier versions give all
-        numbers.
+        """Return the deciding numbers of a half with their intervals, as text. Records from earlier versions list
+        all numbers.
         """
         found = self.claims.get(claim, {}).get(half, {}).get("evidence", {})
         quoted = (
@@ -236,7 +236,7 @@ def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, 
 
 
 def _lines(value: Any, depth: int = 0) -> str:
-    """Return JSON with one line for each piece of evidence, so that diffs of records are readable."""
+    """Return JSON with one line per piece of evidence, so that diffs of records are readable."""
     flat = isinstance(value, dict) and "value" in value
     if flat or not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)

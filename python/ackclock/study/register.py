@@ -66,7 +66,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 
 def criterion_plan(criterion: Criterion) -> dict[str, Any]:
-    """Return the plan of one half. Its bound is included if the criterion declares it; otherwise the bound is part of
+    """Return the plan of one half. Its bound is included if declared in the criterion; otherwise the bound is part of
     the code.
     """
     found: dict[str, Any] = {
@@ -101,7 +101,7 @@ def _named(measure: Callable[..., Any]) -> dict[str, Any]:
 
 
 def code(study: Study) -> str:
-    """Return the hash of the Python files next to the study's experiments."""
+    """Return the hash of the Python files beside the study's experiments."""
     folders = {study.source} if study.source else {Path(inspect.getfile(e.run)).parent for e in study.experiments}
     digest = hashlib.sha256()
     for file in sorted(f for folder in folders for f in folder.glob("*.py")):

@@ -75,9 +75,8 @@ class StudyResult:
 
     @property
     def unexpected(self) -> list[str]:
-        """Verdicts that differ from those recorded, one line each.
-
-        With other seeds than the scale's own, a change from or to "undecided" does not count. Only a verdict that changed
+        """Verdicts that differ from those recorded, one line each. With seeds other than the scale's own, a change
+        from or to "undecided" does not count. Only a verdict that changed
         from holding to failing, or back, is listed.
         """
         found = self.recorded.changed(self.outcomes)
@@ -108,7 +107,7 @@ class StudyResult:
         return next(o for o in self.outcomes if o.claim.id == claim_id)
 
     def quote(self, claim: str, key: str, scale: str = "") -> Quoted:
-        """Return a number of the run by claim and key, or a recorded one of another scale.
+        """Return a number from the run by claim and key, or a recorded one at another scale.
 
         Raises
         ------
@@ -133,7 +132,7 @@ class StudyResult:
         return found
 
     def note(self, outcome: Outcome) -> str:
-        """Return the note of a claim with its numbers filled in."""
+        """Return a claim's note with its numbers filled in."""
 
         def lookup(name: str, scale: str) -> Quoted:
             claim, _, key = name.rpartition(".")
@@ -174,7 +173,7 @@ class StudyResult:
         return found
 
     def _claim(self, outcome: Outcome) -> dict[str, Any]:
-        """Return plain values of one claim: the number that decides its verdict, then each half with its evidence."""
+        """Return one claim as plain values: the number that determines its verdict, then each half with its evidence."""
         recorded = self.recorded.verdict(outcome.claim.id)
         shown = outcome.main.to_json() if outcome.main else {}
         return {
@@ -308,7 +307,7 @@ class StudyResult:
                 yield f"{told}: {', '.join(own)}."
 
     def _decided_elsewhere(self) -> list[str]:
-        """Return the claims that need more seeds than this scale has, with their recorded verdicts at paper scale."""
+        """Return the claims that need more seeds than this scale provides, with their recorded verdicts at paper scale."""
         paper = self.study.recorded("paper")
         if self.scale == "paper" or not paper:
             return []
@@ -348,7 +347,7 @@ class StudyResult:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages used to make a report."""
+    """Return the versions of the packages used for a report."""
     from importlib.metadata import PackageNotFoundError, version
 
     def of(package: str) -> str:
@@ -368,12 +367,12 @@ WORDS = {
     "depends": "cells lie significantly on both sides",
     "undecided": "more runs may decide",
 }
-"""Explanations of the verdicts, for the page."""
+"""Verdict explanations for the page."""
 WRITTEN = ("claims.json", "figures", "report.html", "tables")
-"""Files and folders that a study writes into its folder."""
+"""Files and folders written into a study's folder."""
 
 MARKS = ("report.html",)
-"""Files that identify the folder of a study."""
+"""Files that identify a study's folder."""
 
 
 def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], claims: Mapping[str, Any]) -> Path:
@@ -397,7 +396,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
 
 
 def _fitted(study: Study) -> report.Section:
-    """Return the section on inputs that were chosen to reproduce a published number."""
+    """Return the section on inputs chosen to reproduce a published number."""
     table = report.Table(
         caption="Inputs that were chosen so that a number comes out as published. A claim that depends on such an input does not test it independently.",
         header=("input", "value", "chosen so that", "claims that rest on it"),

@@ -1,5 +1,5 @@
-"""Every sentence, number, table and figure of a publication, and how it is covered: by a claim, by a figure, or not at
-all for a stated reason.
+"""Every sentence, number, table and figure in a publication, and its coverage: by a claim, by a figure, or not at all
+for a stated reason.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read(text: str) -> tuple[Sentence, ...]:
     r"""Read sentences from a table: a line "= SOURCE", then a line "place | words | claims | other evidence" for each
     sentence.
 
-    If nothing tests a sentence, the last column is "none: REASON".
+    If a sentence is not tested, the last column is "none: REASON".
 
     Examples
     --------
@@ -84,7 +84,7 @@ def told(verdicts: Iterable[tuple[str, ...]]) -> str:
 
 
 MOST = 4
-"""Maximum number of a cause's values in its row; the report shows the others."""
+"""Maximum number of values shown in a cause's row; the report shows the others."""
 
 
 def measured(record: Record, claim: str, half: str) -> str:
@@ -103,7 +103,7 @@ def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = 
 
 
 def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
-    """Return the causes of a claim, each with its verdict and deciding numbers, and the guesses about it."""
+    """Return a claim's causes, each with its verdict and deciding numbers, and the guesses about it."""
     name = claim.id
     causes = []
     if claim.intervention and claim.direction:
@@ -120,7 +120,7 @@ def row(
     sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...], above: set[str]
 ) -> tuple[str, str, str, str, str]:
     """Return a sentence's position, wording, claims, verdicts and causes as a row of the document's table. `above` is
-    the set of claims whose causes an earlier row has listed; this row's claims are added to it.
+    the set of claims with causes listed in an earlier row; this row's claims are added to it.
     """
     found, causes = [], []
     for name in sentence.claims:

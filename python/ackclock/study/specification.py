@@ -1,4 +1,4 @@
-"""Specification curves: the verdict on each claim under other answers to the questions left open by the publication."""
+"""Specification curves: the verdict on each claim under other readings of the questions left open by the publication."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def best(curves: Sequence[Curve]) -> dict[str, str] | None:
 
 
 def under(curve: Curve, chosen: Mapping[str, str]) -> Specification:
-    """Return a curve's specification for a complete reading. Readings that are varied alone keep their main option."""
+    """Return a curve's specification for a complete reading. Readings varied alone keep their main option."""
     main = dict(curve.specifications[0].choice)
     wanted = main | {r.name: chosen[r.name] for r in curve.readings if r.name in chosen}
     return next(s for s in curve.specifications if dict(s.choice) == wanted)

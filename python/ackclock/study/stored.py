@@ -1,4 +1,4 @@
-"""Runs the simulations of a study, or finds them: in the plan's store if it has one, else in memory."""
+"""Runs a study's simulations, or finds them: in the plan's store if it has one, otherwise in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One scenario under many seeds, and the data needed from its runs.
+    """One scenario under many seeds, and the data required from its runs.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _recipe(asked: Asked) -> Recipe:
 
 
 def _make(plan: Plan, asked: Sequence[Asked]) -> list[list[str]]:
-    """Run what is missing, one campaign per recipe, and return the keys of each cell's runs."""
+    """Make missing runs, one campaign per recipe, and return the keys of each cell's runs."""
     from ackclock.sweep import Campaign, Cell, Threads
 
     assert plan.store is not None
@@ -129,7 +129,7 @@ ROWS = 1_000_000
 """Number of rows read at once. Each read scans a whole table, so reading only a few cells at a time would repeat the scan often."""
 
 OWNER = "the cell"
-"""Column that identifies a row's cell while the rows of several cells are together. No table has a column of this name."""
+"""Column that identifies a row's cell while rows of several cells are combined. No table has a column of this name."""
 
 
 def _read(store: Store, asked: Sequence[Asked], keys: Sequence[Sequence[str]]) -> Iterator[Batch]:

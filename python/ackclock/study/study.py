@@ -1,5 +1,5 @@
 """A study: a published experiment that can be repeated. Experiments make tables, which claims and figures read. A
-chapter contains the parts that belong to one question.
+chapter contains the parts of one question.
 
 Length: a study's fields are declared here, each once, with what is computed from them.
 """
@@ -98,7 +98,7 @@ def _no_scenarios() -> Mapping[str, Scenario]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chapter:
-    """Part of a study about one question, in a module of its own.
+    """Part of a study about one question, in its own module.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class Study:
             self._enough(seeds, f"{seeds} runs at scale {scale}")
 
     def _enough(self, seeds: int, found: str) -> None:
-        """Refuse a number of runs with which a claim can never be decided."""
+        """Refuse a number of runs too small for a claim ever to be decided."""
         for claim in self.claims:
             for half, criterion in claim.halves:
                 if seeds < criterion.needs and not claim.not_comparable:
@@ -249,7 +249,7 @@ class Study:
 
     @property
     def named(self) -> str:
-        """Name on the command line: the study's name, or its folder."""
+        """Name on the command line: the study's name or its folder."""
         if self.source is None:
             return self.name
         return str(self.source) if self.source.is_absolute() or self.source.parts[:1] == ("..",) else f"./{self.source}"
@@ -435,7 +435,7 @@ class Study:
         return tuple(curves)
 
     def used_by(self, claims: Sequence[Claim], tables: Tables) -> list[Experiment]:
-        """Return the experiments whose tables these claims read."""
+        """Return the experiments with tables read by these claims."""
         used = {e.name for claim in claims for _, criterion in claim.halves for e in self._used(criterion, tables)}
         return [e for e in self.experiments if e.name in used]
 

@@ -1,7 +1,7 @@
 """The table of a study, `study.toml`: publications and claims as data, for readers who do not program.
 
-Nothing in it is executed. A half of a claim, or a cause, names its measure, which is a function in the program next to
-the table. A single bound is declared in the table. A measure that compares several numbers with several bounds returns
+Nothing in it is executed. A half of a claim, or a cause, names its measure, a function in the program beside the
+table. A single bound is declared in the table. A measure that compares several numbers with several bounds returns
 `Evidence` (as annotated), and its half has no bound.
 """
 
@@ -59,7 +59,7 @@ class Program:
 
 
 def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
-    """Return the arguments of `Study` from the table next to a package. Every claim in the table must belong to a
+    """Return the arguments of `Study` from the table beside a package. Every claim in the table must belong to a
     chapter.
 
     Parameters
@@ -158,7 +158,7 @@ def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
 
 
 def _modules(raw: Any) -> set[str]:
-    """Return the modules whose measures or readings are named in a table, as in "causes.slow_rounds"."""
+    """Return the modules with measures or readings named in a table, as in "causes.slow_rounds"."""
     if isinstance(raw, list):
         return {name for one in raw for name in _modules(one)}
     if not isinstance(raw, dict):
@@ -215,7 +215,7 @@ def _edge(one: Table) -> Edge:
 
 
 def _runs(table: Table) -> dict[str, int]:
-    """Return the number of seeds of the smallest cell, by scale; empty if not given."""
+    """Return the number of seeds in the smallest cell, by scale; empty if not set."""
     if "runs" not in table.raw:
         return {}
     one = table.table("runs")

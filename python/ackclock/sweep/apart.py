@@ -1,8 +1,8 @@
 """Makes runs in child processes: suspect runs, which may have ended a process before, and all runs of user code.
 
 User code may end its process, or never return (`_wall`). Each thread that makes such runs therefore has a child
-process, which lives until a run ends it. That run counts as failed, and the others continue in the next child.
-`serve` is the child. Tasks and outcomes cross two pipes, so that user code has standard input and output to itself.
+process, which lives until a run ends it. That run counts as failed, and the others continue in the next child. The
+child runs `serve`. Tasks and outcomes cross two pipes, so that user code has standard input and output to itself.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ that process.
 """
 
 GIVEN_UP = 8
-"""Number of successive processes ended by the same user code after which no more of its runs are started."""
+"""Number of successive processes ended by the same user code after which none of its runs are started."""
 
 _here = threading.local()
-"""Child process of each thread."""
+"""Each thread's child process."""
 _serves = False
 _deaths: dict[tuple[str, ...], int] = {}
-"""User code -> number of processes that it has ended since its last successful run."""
+"""User code -> number of processes ended since its last successful run."""
 
 
 def wanted(task: Task) -> bool:
@@ -45,7 +45,7 @@ def wanted(task: Task) -> bool:
 
 
 def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
-    """Make the runs of a task in a child process. If a single run ends the process, that run has failed. If the
+    """Make a task's runs in a child process. If a single run ends the process, that run has failed. If the
     process dies during several runs, only the first half is made; the others are handed out again.
     """
     from ackclock.sweep.task import Done
@@ -89,7 +89,7 @@ def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done |
 
 
 class _Child:
-    """A process that runs tasks."""
+    """A process for running tasks."""
 
     def __init__(self) -> None:
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
@@ -175,7 +175,7 @@ def serve(tasks: str, answers: str, page: str) -> None:
         _wall.Page(int(page)).use()
     try:
         _serve(int(tasks), int(answers))
-    except BaseException:  # user code may have changed anything in this process; a traceback is no answer
+    except BaseException:  # user code may have changed anything in this process, so a traceback proves nothing
         os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Axes of a grid: lists, ranges in linear or geometric steps, and axes that step together."""
+"""Grid axes: lists, ranges in linear or geometric steps, and axes that step together."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import named, short
 
 MOST_VALUES = 100_000
-"""Maximum number of values of an axis."""
+"""Maximum number of values on an axis."""
 
 MOST_CELLS = 200_000
-"""Maximum number of points of a grid: each takes about 4 kB during planning."""
+"""Maximum number of points in a grid: each takes about 4 kB during planning."""
 
 RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
 """Columns that identify a row's run; no axis may have one of these names."""
 
 FILE = ".file"
-"""Suffix of keys whose values are file names."""
+"""Suffix of keys with file names as values."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -36,7 +36,7 @@ _RANGE_KEYS = ("from", "to", "steps", "spacing")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """One key of a scenario, and its values in turn.
+    """One scenario key, and its successive values.
 
     Parameters
     ----------

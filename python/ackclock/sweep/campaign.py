@@ -100,7 +100,7 @@ class _Pile:
 
 
 class Campaign:
-    """All runs of some cells, whether made now or found in the store.
+    """All runs of some cells, made now or found in the store.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ class Campaign:
                 task, runs = out.pop(which)
                 self._take_in(task, runs, done)
                 if isinstance(done, Done) and done.cpu_s > 0:
-                    # Number of runs that gives a task its target duration; the time budget cuts tasks that turn out
-                    # slow.
+                    # Number of runs that fills a task's target duration; the time budget truncates tasks that turn
+                    # out slow.
                     fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
                     size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
             slots = executor.slots
@@ -276,7 +276,7 @@ class Campaign:
         return self.status
 
     def _compare(self, executor: Executor) -> None:
-        """Repeat one of the stored runs of user code: a different digest shows that different code made it.
+        """Repeat one of user code's stored runs: a different digest shows that it was made by different code.
 
         Raises
         ------
@@ -314,7 +314,7 @@ class Campaign:
             )
 
     def table(self, table: str = "runs") -> pl.DataFrame:
-        """Return the rows of this campaign's runs, in the order of cells and seeds.
+        """Return the rows of this campaign's runs, ordered by cell and seed.
 
         Parameters
         ----------

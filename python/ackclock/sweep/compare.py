@@ -25,6 +25,7 @@ from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Cell, Sweep, standard_metrics
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import RenderableType
 
 NAME = "compare"
@@ -34,7 +35,7 @@ SHOWN = (
     "goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "p95_rtt_s", "queue_mean_packets", "dropped_queue",
 )  # fmt: skip
 OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
-"""Metrics of each group, if there are several groups."""
+"""Each group's metrics, if there are several groups."""
 MOST_GROUPS = 4
 FAILED = ("flows", ("failed", "failure"))
 """Table and columns with failed connections and their reasons."""
@@ -48,7 +49,7 @@ SMALLER_IS_BETTER = (
 
 def better(metric: str) -> int:
     """Return whether a larger value of a metric is good (1), bad (-1) or neither (0), as for one flow's share of the
-    bottleneck, which another flow loses.
+    bottleneck, which is another flow's loss.
     """
     column = metric.rpartition(".")[2]
     if column in LARGER_IS_BETTER:
@@ -82,7 +83,7 @@ class Compared:
     failed: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     def outcome(self, metric: str) -> str:
-        """Outcome with the names of the arms."""
+        """Outcome with the arms' names."""
         first, second = self.names
         found = self.metrics[metric]
         if self.same and found.difference.n and found.without[0] == found.without[1]:
@@ -104,7 +105,7 @@ class Compared:
             return outcome
         part, sign = self.relative(metric), better(metric)
         much = "" if part is None else f" by {100 * abs(part):.3g} %"
-        if part is not None and part < 0:  # change in the first arm, as in the columns
+        if part is not None and part < 0:  # change relative to the first arm, as in the columns
             outcome, sign = f"{self.names[0]} is smaller", -sign
         return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
 
@@ -194,6 +195,7 @@ def compare(
     metrics: Sequence[str] = (),
     precision: Precision | None = None,
     folder: str | Path | None = None,
+    paths: Sequence[Callable[[Scenario], Scenario]] = (),
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Compared:
@@ -215,6 +217,9 @@ def compare(
         Add seeds until the interval of this metric's difference is as narrow as this fraction of the second arm's mean.
     folder
         Store for the runs; None to discard them.
+    paths
+        Functions that put a scenario on a path, one for each seed, e.g. `DrawnPath.on`: both arms of a pair have the
+        same path. Empty: all pairs have the path of their scenario.
     progress, stop
         See `ackclock.sweep.run`.
 
@@ -227,16 +232,24 @@ def compare(
         with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
             return compare(
                 first, second, executor, names=names, seeds=seeds, metrics=metrics, precision=precision,
-                folder=Path(place) / "store", progress=progress, stop=stop,
+                folder=Path(place) / "store", paths=paths, progress=progress, stop=stop,
             )  # fmt: skip
     wanted = tuple(dict.fromkeys(metrics)) or _usual(first, second)
     asked = (*wanted, *((precision.metric,) if precision else ()))
     recipe = Sweep(name=NAME, scenario=first, metrics=tuple(m for m in asked if measure(m) is None)).recipe
     recipe = dataclasses.replace(recipe, tables=(*recipe.tables, FAILED))
     first, second = first.measured(), second.measured()
-    arms = [
-        Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1)) for s, n in ((first, names[0]), (second, names[1]))
-    ]
+    if paths:
+        arms = [
+            Cell(scenario=on(s), keys={"arm": n, "path": seed}, seeds=range(seed, seed + 1))
+            for s, n in ((first, names[0]), (second, names[1]))
+            for seed, on in enumerate(paths, 1)
+        ]
+    else:
+        arms = [
+            Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1))
+            for s, n in ((first, names[0]), (second, names[1]))
+        ]
     with Store(folder, write=True) as store:
         while True:
             campaign = Campaign(store, arms, recipe, name=NAME)
@@ -245,9 +258,9 @@ def compare(
                 raise InputError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
             if not status.finished:
                 raise UnavailableError(f"stopped after {status.done} of {status.total} runs")
-            found, same = _compared(campaign, asked, [first, second])
+            found, same = _compared(campaign, asked, [arm.scenario for arm in arms])
             failed = _failed(campaign)
-            count = len(arms[0].seeds)
+            count = len(paths) or len(arms[0].seeds)
             more = count if precision is None or same else _more(found[precision.metric], precision, count)
             if more <= count:
                 break
@@ -258,24 +271,32 @@ def compare(
 def _compared(
     campaign: Campaign, metrics: Sequence[str], scenarios: Sequence[Scenario]
 ) -> tuple[dict[str, Comparison], bool]:
-    """Compare each metric; also returns whether there is only one pair, because all seeds gave the same run."""
+    """Compare each metric; also return whether there is only one pair because all seeds produced the same run."""
     import polars as pl
 
     found: dict[str, Comparison] = {}
-    same = all(map(all_same, campaign.by_cell("runs")))
+    same = all(all_same(rows) for rows in _by_arm(campaign.by_cell("runs")))
     for metric in metrics:
-        a, b = (frame[metric].cast(pl.Float64) for frame in by_cell(campaign, metric, scenarios))
+        a, b = (frame[metric].cast(pl.Float64) for frame in _by_arm(by_cell(campaign, metric, scenarios)))
         paired = compare_pairs(*((x[:1] if same else x).to_numpy() for x in (a, b)))
         found[metric] = paired if paired.difference.n < 2 else paired.within(*bounds(metric))
     return found, same
 
 
+def _by_arm(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Join the cells of each arm, of which there are several if each pair has a path of its own."""
+    import polars as pl
+
+    half = len(frames) // 2
+    return [pl.concat(part, how="vertical_relaxed") for part in (frames[:half], frames[half:])]
+
+
 def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the failed runs of each arm by the reason for which the connection failed."""
+    """Return each arm's failed runs by the reason why the connection failed."""
     import polars as pl
 
     arms = []
-    for rows in campaign.by_cell(FAILED[0]):
+    for rows in _by_arm(campaign.by_cell(FAILED[0])):
         failed = rows.filter(pl.col("failed")).select("seed", "failure").unique().sort("failure")
         counted: dict[str, int] = {}
         for row in failed.to_dicts():

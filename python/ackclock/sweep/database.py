@@ -42,8 +42,8 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 
 
 STEPS = 10_000
-"""Number of steps of SQLite's virtual machine between two checks for Ctrl-C, which would otherwise wait for the end
-of the query.
+"""Number of steps of SQLite's virtual machine between two checks for Ctrl-C, which would otherwise be handled only
+at the end of the query.
 """
 
 
@@ -100,7 +100,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     if not again:
         _check_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):  # SQLite's message about a folder that is not writable says less
+    with tempfile.TemporaryFile(dir=folder):  # SQLite's message about an unwritable folder is less specific
         pass
     lock = _held(folder)
     try:
@@ -111,7 +111,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Return the identity of the database file: a folder may be moved away, and another get its name."""
+    """Return the identity of the database file: a folder may be moved away, and another may take its name."""
     try:
         found = (folder / _NAME).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -120,8 +120,8 @@ def identity(folder: Path) -> tuple[int, int] | None:
 
 
 def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
-    """Refuse a database that does not belong to a store of this version; raises as `to_read` does, and SQLite's
-    errors if it cannot be read.
+    """Refuse a database that does not belong to a store of this version; raises the same errors as `to_read`,
+    and SQLite's errors if it cannot be read.
     """
     try:
         (found,) = db.execute("PRAGMA user_version").fetchone()
@@ -136,7 +136,7 @@ def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
 
 @cache
 def _objects() -> integrity.Objects:
-    """Objects in our stores, as SQLite lists them."""
+    """Objects in our stores, as listed by SQLite."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(f"{_SCHEMA}{integrity.FILES};")
         return integrity.objects(db)
@@ -171,7 +171,7 @@ def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
 
 
 MOST_STEPS = 200
-"""Limit of steps per byte of the database during the check; a sound one takes fewer than 20."""
+"""Limit on steps per byte of the database during the check; a sound database takes fewer than 20."""
 
 
 def _look() -> bool:
@@ -199,8 +199,8 @@ def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sq
 
 
 def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows of a query on an open database. Some damage only becomes apparent during a query; raises as
-    `to_read` does.
+    """Return the rows of a query on an open database. Some damage only becomes apparent during a query; raises
+    the same errors as `to_read`.
     """
     try:
         return db.execute(query, values).fetchall()
@@ -213,7 +213,7 @@ def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> l
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Context manager for a transaction: either all of its changes are made, or none."""
+    """Context manager for a transaction: either all its changes are made, or none."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -267,7 +267,7 @@ def is_held(folder: Path) -> bool:
 
 
 def set_aside(folder: Path) -> list[str]:
-    """Move a damaged database, and the parts known only to it, aside under other names.
+    """Move aside, under other names, a damaged database and the parts known only to it.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
     if not fresh:
         check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
-    # A power loss may undo a commit, but never half of one. Commits of parts are durable (`durable`).
+    # A power loss may undo a commit, but never only part of one. Commits of parts are durable (`durable`).
     db.execute("PRAGMA synchronous = NORMAL")
     if fresh:
         with transaction(db):
@@ -316,7 +316,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 
 def _read_only(database: Path) -> sqlite3.Connection:
-    """Open a database in a read-only folder. SQLite must be told that nothing can change there."""
+    """Open a database in a read-only folder. SQLite has to know that nothing can change there."""
     where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         db = _connected(f"{where}?{options}", uri=True, timeout=30)
@@ -362,7 +362,7 @@ def _own(path: Path) -> Path:
 
 def _held(folder: Path) -> sqlite3.Connection:
     """Return a lock that is held until the process ends for any reason."""
-    # wait a moment, because `is_held` may hold the lock for a check
+    # wait a moment, because `is_held` may briefly hold the lock
     lock = _connected(_own(folder / "lock.sqlite"), timeout=0.2)
     try:
         lock.execute("PRAGMA journal_mode = MEMORY")

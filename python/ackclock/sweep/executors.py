@@ -18,7 +18,7 @@ from ackclock.errors import InputError, UnavailableError, shown
 from ackclock.sweep.task import Done, Task, compute
 
 Finished = tuple[int, Done | Exception]
-"""Number of a task, and the task's outcome."""
+"""Task number and outcome."""
 
 
 class Executor(Protocol):
@@ -110,8 +110,8 @@ class Threads:
 
 
 HANDSHAKE_S = 15.0
-"""Time within which a scheduler must answer, s. It sends a greeting at once; any other server sends something that
-cannot be parsed.
+"""Time within which a scheduler must respond, s. It sends a greeting at once; any other server sends something
+that cannot be parsed.
 """
 
 
@@ -168,7 +168,7 @@ class Dask:
 
     @property
     def slots(self) -> int:
-        """Number of threads of all workers; 1 without workers, so that a task waits for the first."""
+        """Total number of worker threads; 1 without workers, so that a task waits for the first one."""
         try:
             info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
         except Exception:  # the client is between two states; `wait` reports problems
@@ -211,7 +211,7 @@ class Dask:
 
 
 def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
-    """Start workers as jobs of a batch system.
+    """Start workers as batch system jobs.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ async def _submit(cluster: Any, jobs: int) -> None:
         await cluster
     except BaseException:
         for job in cluster.workers.values():
-            if job.job_id is None:  # the cluster was never submitted, and closing it would wait for that
+            if job.job_id is None:  # the cluster was never submitted, and closing it would wait for the submission
                 job.status = _import("distributed").Status.closed
         raise
 

@@ -52,7 +52,7 @@ MOST_NAMED = 12
 """Maximum number of points in a panel that are labelled with the axes shown neither by colour nor by panel."""
 
 FEWEST_RUNS = 10
-"""Minimum number of runs per cell for a distribution to be drawn by default: with fewer, the interval shows the same."""
+"""Minimum number of runs per cell for a distribution to be drawn by default: with fewer, the interval shows as much."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +89,7 @@ def figures(
     width: str | None = None,
     style: str | Path | None = None,
 ) -> list[Figure]:
-    """Return every figure of these kinds that the axes allow.
+    """Return every figure of these kinds possible with the axes.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ MOST_BARS = 10
 
 
 def _of_groups(seen: View, metric: str, look: Look, layout: Layout) -> Figure | None:
-    """Return a figure of the values of each flow group."""
+    """Return a figure with each flow group's values."""
     if metric not in seen.runs.columns or not seen.runs[metric].count():
         return None
     draw = _bars if look.x is None else _lines
@@ -544,7 +544,7 @@ def _panels(
 
 
 FIRM = "\u00a0"
-"""Space at which no line break is allowed."""
+"""Non-breaking space."""
 
 
 def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) -> str:
@@ -564,7 +564,7 @@ def _axis_titles(figure: Any, x: str, y: str) -> None:
 
 
 def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
-    """Return whether the values of one panel would be flat beside those of another."""
+    """Return whether one panel's values would be flat beside another's."""
     column = next((c for c in ("mean", "goodput") if c in parts[0][1].columns), None)
     if len(parts) < 2 or column is None:
         return False
@@ -643,7 +643,7 @@ def _winners(places: Iterable[Mapping[str, float]]) -> str:
 
 
 def _how(seen: View, look: Look) -> str:
-    """Return what points and bands mean."""
+    """Return the meaning of points and bands."""
     return (
         f"{_means(seen, look)}, with 95 % intervals over seeds (bootstrap; Student's t below 10 runs"
         f"{' and for means over cells' if look.averaged else ''}){_one_panel_per(seen, look)}. "
@@ -713,8 +713,8 @@ def _line(x: Sequence[float], part: pl.DataFrame) -> Line:
 
 
 def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, int]:
-    """Return rows and columns of panels: an axis across has a column for each value. Without one, each value of the
-    first axis has a row, if that fits.
+    """Return rows and columns of panels: an axis across has one column per value. Without one, each value of the
+    first axis has its own row, if they fit.
     """
     if look.across:
         across = len(seen.axes[look.across].values)
@@ -740,7 +740,7 @@ def _floats(column: pl.Series) -> list[float]:
 
 
 def _named(kind: str, seen: View, metric: str = "") -> str:
-    """Return the file name: figures of different numbers have different names."""
+    """Return the file name: figures with different numbers have different names."""
     parts = [kind, _slug(metric), "normalised" if seen.normal else ""]
     parts += ["minus", _slug("-".join(seen.against))] if seen.against else []
     return "-".join(part for part in parts if part)

@@ -18,14 +18,14 @@ CREATE TABLE IF NOT EXISTS files (
   part INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (part, name)
 ) WITHOUT ROWID
 """
-"""Size and checksum of each file of a part when it was written."""
+"""Size and checksum, when written, of each file in a part."""
 
 
 UNREADABLE = "cannot be read"
 
 
 class DamagedError(UnavailableError):
-    """Raised if a file of a store is missing or has changed."""
+    """Raised if a file in a store is missing or has changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +52,7 @@ class Damage:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether the disk refused to read the file, whose content may still be intact."""
+        """Whether reading the file failed because of the disk; its content may still be intact."""
         return self.why.startswith(UNREADABLE)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Damage:
 
 
 def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
-    """Record the files of a part, in the same transaction that records the part."""
+    """Record a part's files, in the same transaction that records the part."""
     rows = ((part, name, file.stat().st_size, _sum(file)) for name, file in files.items())
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", rows)
 
@@ -99,7 +99,7 @@ def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> lis
 
 
 Objects = Mapping[tuple[str, str], str]
-"""Objects of a database: kind and name -> definition."""
+"""Database objects: kind and name -> definition."""
 
 
 def objects(db: sqlite3.Connection) -> Objects:
@@ -109,7 +109,7 @@ def objects(db: sqlite3.Connection) -> Objects:
 
 
 def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole: bool = False) -> None:
-    """Refuse a database that is damaged or contains anything that no store writes: folders may come from strangers.
+    """Refuse a database that is damaged or contains anything that a store would not write: folders may come from strangers.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ _KINDS = {
     "members": {"sweep": _WHOLE, "run": _WHOLE},
     "files": {"part": _WHOLE, "name": _NAME, "bytes": _WHOLE, "sha256": "typeof({0}) = 'blob' AND length({0}) = 32"},
 }
-"""Conditions on the values of each column, because SQLite accepts any value in any column."""
+"""Conditions on each column's values, because SQLite accepts any value in any column."""
 _OTHER = {
     table: {column: f"NOT coalesce({kind.format(column)}, 0)" for column, kind in kinds.items()}
     for table, kinds in _KINDS.items()
@@ -185,7 +185,7 @@ _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LI
 
 
 def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
-    """Return the first object whose definition is not ours, before any query could execute it."""
+    """Return the first object with a definition that is not ours, before any query could execute it."""
     found = objects(db)
     for kind, name in known.keys() - found.keys():
         if kind == "table":
@@ -203,7 +203,7 @@ def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
 
 
 def _unlike(db: sqlite3.Connection) -> str | None:
-    """Return the first value that no store would write, if there is one."""
+    """Return the first value that a store would not write, if any."""
     for table in _KINDS:
         if db.execute(_ANY_OTHER[table]).fetchone():
             others = (

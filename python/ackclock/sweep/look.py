@@ -1,4 +1,4 @@
-"""Layout of a sweep's figure: which axes of the grid run along x, which are lines or bars, which are panels.
+"""Layout of a sweep figure: which grid axes run along x, which are lines or bars, which are panels.
 
 Length: a view and its layout refer to each other.
 """
@@ -27,7 +27,7 @@ MOST_PANELS = 12
 """Maximum number of panels chosen by default."""
 
 MOST_ASKED = 24
-"""Maximum number of panels of a figure."""
+"""Maximum number of panels in a figure."""
 
 MOST_ACROSS = 6
 """Maximum number of panel columns in figures without a given width."""
@@ -38,12 +38,12 @@ GROUP = "axis.group"
 """Column of a view that identifies flow groups."""
 
 _EDGE = 0.1
-"""Tolerated excess of a share over 1 at the edge of a window: data that arrived earlier is acknowledged when the gap in
-front of it is filled.
+"""Tolerated excess of a share over 1 at a window edge: data that arrived earlier is acknowledged when the gap ahead
+of it is filled.
 """
 
 NORMAL = {"bit/s": "share of the bottleneck", "s": "multiple of the base RTT"}
-"""Unit of a metric -> unit after `normalised`."""
+"""A metric's unit -> unit after `normalised`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +117,7 @@ class View:
     against: tuple[str, str] | None = None
 
     def find(self, option: str, name: str) -> str:
-        """Return the column of an axis, given its name or its scenario key.
+        """Return an axis's column, given its name or scenario key.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class View:
         raise InputError(f"{option}: found {quote(name)}; allowed: {one_of(name, known) or 'no axis has two values'}")
 
     def words(self, column: str) -> str:
-        """Return the name of an axis for figures."""
+        """Return an axis's name for figures."""
         return words(self.axes[column].name)
 
     def unit(self, metric: str) -> str:
@@ -159,18 +159,18 @@ class View:
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
-        """Return whether values from different paths may be averaged: true for fractions of a quantity that every path
-        has.
+        """Return whether values from different paths may be averaged: true for fractions of a quantity present on
+        every path.
         """
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
 
     def bounds(self, metric: str) -> tuple[float, float]:
-        """Return the bounds of all values of a metric, beyond which an interval is meaningless."""
+        """Return the bounds on a metric's values, beyond which an interval is meaningless."""
         least, most = (0.0, 1.0) if self.normal and metric_unit(metric) == "bit/s" else bounds(metric)
         return (-most, most) if self.against else (least, most)
 
     def readable(self, table: pl.DataFrame, named: Mapping[str, str] | None = None) -> pl.DataFrame:
-        """Return a table whose axes have the user's names."""
+        """Return a table with the user's axis names."""
         table = table.rename(dict(named or {}))
         found: dict[str, str] = {}
         for column, axis in self.axes.items():
@@ -179,7 +179,7 @@ class View:
         return table.rename(found)
 
     def where(self, wanted: Sequence[str]) -> View:
-        """Return the runs with these values of axes, each written "AXIS=VALUE"; several values of one axis select
+        """Return the runs with these axis values, each written "AXIS=VALUE"; several values of one axis select
         runs with any of them.
 
         Raises
@@ -312,13 +312,13 @@ def _joint(metric: str) -> bool:
 
 
 def view(results: Results, metric: str) -> View:
-    """Return the runs of a sweep as a view."""
+    """Return a sweep's runs as a view."""
     seen = results.holding(metric).runs
     return _viewed(results, seen.select("cell", "seed", "digest", *_metrics(seen, results)))
 
 
 def by_group(results: Results) -> View | None:
-    """Return the groups of each run as separate rows, with the group as an additional axis; None if runs have one
+    """Return each run's groups as separate rows, with the group as an additional axis; None if runs have one
     group, or no group's data was stored.
     """
     import polars as pl
@@ -369,8 +369,8 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
 
 
 def _whole(unit: str, scenario: Scenario, metric: str) -> float:
-    """Return the divisor of a metric: goodput of a full bottleneck, or base RTT, of the path that its flows take; for
-    all flows together, of the first path.
+    """Return a metric's divisor: goodput of a full bottleneck, or base RTT, on the path taken by its flows; for all
+    flows together, on the first path.
     """
     from ackclock._results.metrics import capacity_bps
 
@@ -415,7 +415,7 @@ class Look:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """Columns of which every value is drawn."""
+        """Columns with every value drawn."""
         return tuple(c for c in (*self.panels, self.by, self.x) if c)
 
 
@@ -476,7 +476,7 @@ def choose(
         )
 
     def left() -> list[str]:
-        """Return the axes that are not placed yet; of axes that step together, one is enough."""
+        """Return the axes not placed yet; of axes that step together, one is enough."""
         told = {columns[c].bundle for c in (along, lines, *panels, *averaged) if c}
         once = {axis.bundle: c for c, axis in reversed(list(columns.items()))}
         return [c for c in columns if columns[c].bundle not in told and once[columns[c].bundle] == c]
@@ -514,7 +514,7 @@ def choose(
 
 
 def shown(seen: View, look: Look) -> View:
-    """Return the runs of a layout, which have the selected values."""
+    """Return a layout's runs, which have the selected values."""
     import polars as pl
 
     runs = seen.runs
@@ -537,6 +537,6 @@ def at(seen: View, values: Mapping[str, str]) -> str:
 
 
 def fixed_words(seen: View, look: Look) -> str:
-    """Return the values of the axes that are not drawn: "at loss 0 %"; empty if there are none."""
+    """Return the values of the axes not drawn: "at loss 0 %"; empty if there are none."""
     told = [*(f"{words(name)} {value}" for name, value in seen.fixed.items()), at(seen, look.fixed)]
     return ", ".join(text for text in told if text)

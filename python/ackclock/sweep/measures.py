@@ -150,7 +150,7 @@ def _checked(found: Measure) -> Measure:
 
 
 def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> list[pl.DataFrame]:
-    """Return columns `seed`, `digest` and the metric, one frame per cell in the order of its seeds."""
+    """Return columns `seed`, `digest` and the metric, one frame per cell in seed order."""
     from ackclock._results.result import named_groups
 
     runs = campaign.by_cell("runs")
@@ -166,13 +166,13 @@ def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> l
 
 
 def all_same(rows: pl.DataFrame) -> bool:
-    """Return whether two or more seeds all gave the same run."""
+    """Return whether there are several seeds and all produced the same run."""
     return rows.height > 1 and rows["digest"].n_unique() == 1
 
 
 def distinct(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
-    """Return the runs without repetitions in cells whose seeds all gave the same run: twenty identical runs are one
-    observation.
+    """Return the runs, without repetitions in cells where all seeds produced the same run: twenty identical runs
+    are one observation.
 
     Parameters
     ----------

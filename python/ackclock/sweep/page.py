@@ -152,7 +152,7 @@ _COLUMNS = (
     ("retransmission_share", "retransmitted", 100.0, "%"),
     ("time_to_share_s", "time to share", 1.0, "s"),
 )
-"""Columns of the table of groups: column, head, factor, unit."""
+"""Columns of the group table: column, head, factor, unit."""
 
 
 def _cell(value: float | None, factor: float, unit: str) -> str:
@@ -163,7 +163,7 @@ def _cell(value: float | None, factor: float, unit: str) -> str:
 
 
 def _groups(results: Results) -> list[report.Section]:
-    """Return the values of each flow group, if runs have several groups."""
+    """Return each flow group's values, if runs have several groups."""
     import polars as pl
 
     seen = by_group(results)

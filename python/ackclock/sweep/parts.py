@@ -1,4 +1,4 @@
-"""Parquet files of a store: where they are, and how they are written so that a partial file never looks complete.
+"""A store's Parquet files: their locations, and the way they are written so that a partial file never looks complete.
 
 A file is written under a temporary name (`.tmp`) and gets its final name after the database records it.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NAME = re.compile(r"part-(\d{6,})\.parquet(\.tmp)?")
-"""Names that the store uses; other files in its folders are not its own and are left alone."""
+"""Names used by the store; other files in its folders are not its own and are not touched."""
 
 
 def place(folder: Path, recipe: int, table: str, part: int) -> Path:
@@ -41,7 +41,7 @@ def files(folder: Path, recipe: int, part: int) -> list[Path]:
 
 
 def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
-    """Yield every file that the store wrote, with its recipe, its part, and whether it still lacks its final name."""
+    """Yield every file written by the store, with its recipe, its part, and whether it still lacks its final name."""
     for file in sorted((folder / "data").glob("*/*/part-*")):
         named, recipe = _NAME.fullmatch(file.name), file.parent.parent.name
         if named is not None and recipe.isdecimal() and file.is_file() and _is_ours(folder, file):
@@ -108,5 +108,5 @@ def _tmp(named: Path) -> Path:
 
 
 def _is_ours(folder: Path, file: Path) -> bool:
-    """Return whether the file really is at its path: a link in a stranger's folder must not lead to other files."""
+    """Return whether the file is really at its path: a link in someone else's folder must not lead to other files."""
     return file.resolve() == folder.resolve() / file.relative_to(folder)

@@ -17,7 +17,7 @@ LEAST_SEEDS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Precision:
-    """Target width of the 95 % interval of a metric's mean.
+    """Target width of the 95 % interval for a metric's mean.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def parse_width(text: str) -> float:
 
 
 def extended(seeds: Sequence[int], wanted: int) -> tuple[int, ...]:
-    """Return the seeds, extended to `wanted` seeds by those that follow the largest."""
+    """Return the seeds, extended to `wanted` seeds by those following the largest."""
     if wanted <= len(seeds):
         return tuple(seeds)
     return (*seeds, *islice(count(max(seeds) + 1), wanted - len(seeds)))

@@ -1,4 +1,4 @@
-"""Results of a sweep as one table: a row per run that begins with the values of the axes."""
+"""A sweep's results as one table: one row per run, beginning with the axis values."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Results:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of the axes."""
+        """Names of the axis columns."""
         return [axis.column for axis in self.sweep.axes]
 
     @property
     def axes(self) -> pl.DataFrame:
-        """The grid: a row for each value of each axis, with `column`, `key`, `position` and `value` as text."""
+        """The grid: one row for each value of each axis, with `column`, `key`, `position` and `value` as text."""
         import polars as pl
 
         rows = [
@@ -80,7 +80,7 @@ class Results:
 
     @cached_property
     def performance(self) -> pl.DataFrame:
-        """The table `performance` of all runs, with `cell`, the axes and `seed` in front."""
+        """The `performance` table of all runs, preceded by `cell`, the axes and `seed`."""
         import polars as pl
 
         if self.folder is None:
@@ -106,7 +106,7 @@ class Results:
         return named.select(*front, pl.exclude(front))
 
     def numbered(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return a table with a numeric column after each axis of quantities: `rate` "10 Mbit/s" -> `rate_bps` 1e7.
+        """Return a table with a numeric column inserted after each axis of quantities: `rate` "10 Mbit/s" -> `rate_bps` 1e7.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Results:
 
     @property
     def same(self) -> list[int]:
-        """Numbers of the cells in which all seeds (two or more) gave the same run."""
+        """Numbers of the cells where all seeds (two or more) produced the same run."""
         import polars as pl
 
         counted = self.runs.group_by("cell", maintain_order=True).agg(
@@ -140,7 +140,7 @@ class Results:
         return counted.filter((pl.col("len") > 1) & (pl.col("runs") == 1))["cell"].to_list()
 
     def holding(self, metric: str) -> Results:
-        """Return results with a column of this name in `runs`.
+        """Return results with an additional column of this name in `runs`.
 
         Parameters
         ----------
@@ -162,8 +162,8 @@ class Results:
 
     def cells(self, metric: str) -> pl.DataFrame:
         """One row per cell: the axes, mean and 95 % interval (bootstrap) of a metric, the number of values (`n`), and
-        the number of finished runs without a value (`without`). If all seeds of a cell gave the same run, it counts
-        once, and the interval is infinite.
+        the number of finished runs without a value (`without`). If all seeds in a cell produced the same run, it
+        counts once, and the interval is infinite.
 
         Parameters
         ----------
@@ -221,11 +221,11 @@ class Results:
 
 
 _ENDS = {"s": "s", "bit/s": "bps", "bytes": "bytes", "packets": "packets", "BDP": "bdp", "": "share"}
-"""Unit of an axis -> suffix of the column with its numbers; a text without a unit is a fraction ("2 %")."""
+"""An axis's unit -> suffix of the column with its numbers; a text without a unit is a fraction ("2 %")."""
 
 
 def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
-    """Return mean and interval of the values that exist; cells whose seeds all gave the same run count as one."""
+    """Return the mean and interval of the existing values; a cell where all seeds produced the same run counts as one value."""
     import polars as pl
 
     values = distinct(rows)[metric].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
@@ -250,7 +250,7 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
 
 
 def is_written(folder: Path, sweep: Sweep) -> bool:
-    """Return whether exactly this sweep was started in the folder; the time limit of a run may differ."""
+    """Return whether exactly this sweep was started in the folder; the time limit per run may differ."""
     try:
         place = _file(folder, sweep.name, "sweep.toml")
         if not os.path.lexists(place):
@@ -276,7 +276,7 @@ def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:
 
 
 def read(folder: str | Path, name: str = "") -> Results:
-    """Read the current results of a sweep; another process may still be writing.
+    """Read a sweep's current results; another process may still be writing.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def run(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> tuple[Results, Status]:
-    """Make the runs of a sweep that the folder lacks, and write its table.
+    """Make a sweep's missing runs in the folder, and write its table.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def run(
 
 
 def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list[Cell] | None:
-    """Return the cells with as many seeds as the precision requires; None if they have enough."""
+    """Return the cells with as many seeds as required by the precision; None if they have enough."""
     wider = []
     frames = by_cell(campaign, precision.metric, [cell.scenario for cell in cells])
     for cell, frame in zip(cells, frames, strict=True):
@@ -115,7 +115,7 @@ def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list
 
 
 def _with_members(cells: list[Cell], members: Mapping[str, Sequence[int]]) -> list[Cell]:
-    """Return the cells including the seeds that an earlier session added."""
+    """Return the cells, including seeds added by an earlier session."""
     wider = []
     for cell in cells:
         known = set(cell.seeds)

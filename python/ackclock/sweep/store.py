@@ -125,8 +125,8 @@ class Store:
             return [found[key] for key in keys], [states.get(key, PENDING) for key in keys]
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
-        """Record which runs belong to a sweep. Runs of another engine are removed, because a table holds the runs of
-        one engine. `anew` removes all former members.
+        """Record which runs belong to a sweep. Runs of another engine are removed, because a table contains runs of
+        only one engine. `anew` removes all former members.
         """
         with self._transaction():
             number = self._recipe(recipe)
@@ -204,7 +204,7 @@ class Store:
             parts.give_names(files.values())
 
     def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts of a recipe into one if there are more than `above`."""
+        """Merge a recipe's parts into one if there are more than `above`."""
         with self.explained():
             self._check_there()
             number = self._recipe(recipe)
@@ -232,7 +232,7 @@ class Store:
                 self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
     def suspects(self, runs: Sequence[int], after: int) -> set[int]:
-        """Return runs that were started at least `after` times without an outcome."""
+        """Return runs started at least `after` times without an outcome."""
         rows = self._db.execute("SELECT id FROM runs WHERE state = 'pending' AND attempts >= ?", (after,))
         return {run for (run,) in rows}.intersection(runs)
 
@@ -240,7 +240,7 @@ class Store:
 
     def read(self, recipe: str, table: str = "runs", *, keys: Sequence[str] | None = None) -> pl.DataFrame:
         """Return rows of a table, for all runs stored under this recipe or for the runs with these keys. While
-        another process writes, the rows of complete commits are returned.
+        another process is writing, the rows of complete commits are returned.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class Store:
         return [name for (name,) in self._rows("SELECT name FROM sweeps ORDER BY id")]
 
     def counts(self, sweep: str) -> dict[str, int]:
-        """Return the number of a sweep's runs by state."""
+        """Return the number of runs in a sweep by state."""
         found = dict(
             self._rows(
                 "SELECT r.state, count(*) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
@@ -317,7 +317,7 @@ class Store:
             sweep,
             most,
         )
-        # may be any text, because the file may have been altered
+        # any text is possible, because the file may have been altered
         return [(scenario, seed, (error or b"").decode(errors="replace")) for scenario, seed, error in rows]
 
     def member_keys(self, sweep: str) -> list[str]:
@@ -377,7 +377,7 @@ class Store:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
 
     def _recover(self) -> None:
-        """Finish or undo steps that a killed process began."""
+        """Finish or undo steps begun by a killed process."""
         state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
         for file, recipe, part, unnamed in parts.found(self.folder):
             live = state.get((recipe, part))

@@ -25,7 +25,7 @@ from ackclock.sweep.axes import FILE, RUN, Axis, combinations, label, taken
 from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
-"""Maximum number of runs of a sweep: each takes about 400 bytes of memory during planning."""
+"""Maximum number of runs in a sweep: each takes about 400 bytes of memory during planning."""
 
 LARGEST_FILE = 2**20
 """Maximum size of a sweep file, bytes."""
@@ -51,13 +51,13 @@ class Recipe:
 
     @property
     def text(self) -> str:
-        """The recipe as text; identical recipes give identical texts."""
+        """The recipe as text; identical recipes yield identical texts."""
         return json.dumps([list(self.metrics), [[n, None if c is None else list(c)] for n, c in self.tables]])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A scenario that runs under many seeds, and the axis values that identify it in results.
+    """A scenario run under many seeds, and the axis values that identify it in results.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Cell:
 
     @cached_property
     def own(self) -> tuple[OwnClass, ...]:
-        """User controller classes that the scenario names."""
+        """User controller classes named in the scenario."""
         return self.scenario.own()
 
     @cached_property
@@ -191,7 +191,7 @@ class Sweep:
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """Key -> value of every cell, in order."""
+        """Key -> value for every cell, in order."""
         return combinations(self.axes, self.zip)
 
     @cached_property
@@ -255,7 +255,7 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, folder: Path | None = None) -> Sweep:
-        """Make a sweep of plain values.
+        """Make a sweep from plain values.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Sweep:
 
 
 def standard_metrics() -> tuple[str, ...]:
-    """Return the names of the numbers stored for every run."""
+    """Return the names of the metrics stored for every run."""
     return tuple(name for name, _ in _engine.registry()["metrics"])
 
 
@@ -370,7 +370,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
 
 
 def _anchored(key: str, values: Any, folder: Path) -> Any:
-    """Return the values of an axis, with file names (controllers, traces) relative to the sweep's folder."""
+    """Return an axis's values, with file names (controllers, traces) relative to the sweep's folder."""
     if not isinstance(values, list | tuple):
         return values
     if key.endswith(FILE):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """Task for a worker, consisting of plain values so that it can be sent.
+    """Task for a worker, made up of plain values so that it can be sent.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """A worker's answer: outcomes of the first `len(digests)` runs of the task.
+    """A worker's reply: outcomes of the first `len(digests)` runs in the task.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Made:
 
 
 def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
-    """Make the runs of a task on the calling thread; if `stop` is set, the remaining ones are skipped."""
+    """Make a task's runs on the calling thread; if `stop` is set, the remaining ones are skipped."""
     from ackclock.errors import AckclockError, UnavailableError
 
     if wanted(task):
@@ -191,7 +191,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
     for name in told[0].done.tables:
         columns = {c: series(c, k, b) for c, (k, b) in _joined([m.done.tables[name] for m in told]).items()}
         at = columns.pop("run").to_numpy().astype(np.int64)
-        # Run positions are counted from the start of each task.
+        # Run indices are counted from the start of each task.
         rows = [len(series("run", *m.done.tables[name]["run"])) for m in told]
         before = np.cumsum([0, *(len(m.done.digests) for m in told[:-1])])
         at += np.repeat(before, rows)
@@ -222,7 +222,7 @@ def run_key(scenario: str, seed: int, engine: str) -> bytes:
 
 
 def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
-    """Return `run_key` of many seeds."""
+    """Return the `run_key` of many seeds."""
     engine = needed(engine, [scenario])
     head = hashlib.sha256(f"{scenario} ".encode())
     keys = []
@@ -234,8 +234,8 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
 
 
 def engine_identity(of: Sequence[stacks.Stack] | None = None) -> str:
-    """Return the version of the engine, a hash of its sources, and the libraries of stacks (None: those of this
-    process): everything that determines a run, apart from scenario and seed.
+    """Return the engine version, a hash of its sources, and the stack libraries (None: this process's):
+    everything that determines a run, apart from scenario and seed.
     """
     return f"{_engine.version()}+{_engine.build()}{stacks.identity(of)}"
 
@@ -248,7 +248,7 @@ def needed(engine: str, texts: Iterable[str]) -> str:
 
 
 def needed_stacks(texts: Iterable[str]) -> tuple[stacks.Stack, ...]:
-    """Return the libraries of this process that a worker must load for these scenarios."""
+    """Return this process's libraries that a worker must load for these scenarios."""
     return tuple(stacks.loaded()) if _hosts_stacks(texts) else ()
 
 

@@ -1,4 +1,4 @@
-"""Words and units in figures of a sweep: axes, metrics, numbers in headings."""
+"""Words and units in sweep figures: axes, metrics, numbers in headings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCALES = {
 
 
 def scaled(unit: str, values: Sequence[float]) -> tuple[float, str]:
-    """Return the factor and the name of the unit in which values are shown."""
+    """Return the factor and name of the unit in which values are shown."""
     known = [abs(v) for v in values if v == v and v not in (float("inf"), float("-inf"))]
     top = max(known, default=0.0)
     for factor, name in _SCALES.get(unit, ()):
@@ -30,7 +30,7 @@ def metric_column(metric: str) -> str:
 
 
 def metric_unit(metric: str) -> str:
-    """Return the unit of a metric, from its name."""
+    """Return a metric's unit, derived from its name."""
     metric = metric_column(metric)
     stem = metric.rpartition(".")[0] if metric.count(".") == 2 and not metric.endswith(".count") else metric
     for suffix, unit in (("_bps", "bit/s"), ("_s", "s"), ("_packets", "packets")):
@@ -40,13 +40,13 @@ def metric_unit(metric: str) -> str:
 
 
 def words(column: str) -> str:
-    """Return a column as the label of an axis: "network.bottleneck.rate" -> "bottleneck rate"."""
+    """Return a column as an axis label: "network.bottleneck.rate" -> "bottleneck rate"."""
     parts = [p for p in column.split(".") if not p.isdecimal() and p not in ("network", "flows")]
     return " ".join(parts[-2:]).replace("_", " ")
 
 
 def metric_words(metric: str) -> str:
-    """Return a metric as the label of an axis, without the unit."""
+    """Return a metric as an axis label, without the unit."""
     found = measure(metric)
     if found is not None:
         whose = {"run": "all flows", "flow": f"flow {found.who}", "group": found.who}[found.of]
@@ -80,7 +80,7 @@ AFTER = frozenset(
 
 
 def span(metric: str) -> str:
-    """Return the time that a metric covers in a scenario with a warm-up; empty if it has its own time, as a fetch does."""
+    """Return the time covered by a metric in a scenario with a warm-up; empty if it has its own time, as a fetch does."""
     if measure(metric) is not None or metric in AFTER or metric.startswith(("links.", "performance.")):
         return "after the warm-up"
     if metric.startswith(("fetch", "completion")) or ("." in metric and not metric.startswith("flows.")):
@@ -89,7 +89,7 @@ def span(metric: str) -> str:
 
 
 def titled(text: str, unit: str) -> str:
-    """Return the label of an axis with its unit."""
+    """Return an axis label with its unit."""
     return f"{text}, {unit}" if unit else text
 
 
@@ -107,5 +107,5 @@ def ranked(means: Mapping[str, float], unit: str) -> str:
 
 
 def titled_list(parts: Sequence[str], unit: str) -> str:
-    """Join parts that share a unit, which follows the last one."""
+    """Join parts that share a unit, which is placed after the last one."""
     return f"{', '.join(parts)} {unit}".strip()

@@ -38,7 +38,7 @@ LONG_FLOWS = 2
 
 
 def run_traces(plan: Plan) -> Data:
-    """Windows of both long flows that compete with transactions, over part of one run.
+    """Both long flows' windows while competing with transactions, over part of one run.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def run(plan: Plan) -> Data:
     Data
         `background.flows`: load, arm, seed, goodput_bps (of both flows), completed and mean_s of the transactions.
     """
-    # I20 is about a fraction of runs: 80 runs without the effect rule out 5 %, 24 do not
+    # I20 is about a fraction of runs: 80 runs without the effect rule out 5 %; 24 do not
     seeds = {
         load: 8 if plan.scale == KERNEL else plan.count(quick={0.5: 8, 0.75: 48}.get(load, 16), paper=100, readings=12)
         for load in LOADS
@@ -189,7 +189,7 @@ def _offered(plan: Plan, load: float) -> float:
 
 
 def long_flows(tables: Tables, load: float) -> Array:
-    """Ratio of the long flows' throughput under transactions with IW10 to that with IW3, seed by seed."""
+    """Ratio of the long flows' throughput against IW10 transactions to that against IW3 ones, seed by seed."""
     t = tables["background.flows"].filter(pl.col("load") == load).sort("seed")
     three, ten = (t.filter(pl.col("arm") == arm)["goodput_bps"].to_numpy() for arm in (IW3, IW10))
     return np.asarray(ten / three)
@@ -204,7 +204,7 @@ def _closed_loop(tables: Tables) -> bool:
 
 
 def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Throughput of long flows that compete with transactions; in the closed loop, at each pause."""
+    """Throughput of long flows competing with transactions; in the closed loop, at each pause."""
     if _closed_loop(tables):
         return [
             Evidence.of(median(closed.long_flows(tables, pause)), f"pauses of {pause}: throughput, IW10 / IW3", bound)
@@ -226,7 +226,7 @@ def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 VISIBLE = 1.05
-"""Ratio, fixed beforehand, above which a long flow counts as better off in a run."""
+"""Ratio, fixed in advance, above which a long flow counts as better off in a run."""
 
 
 def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -277,7 +277,7 @@ def i32(tables: Tables) -> Sequence[Evidence]:
 
 
 def background_table(tables: Tables) -> Table:
-    """Throughput of long flows."""
+    """Long-flow throughput."""
     t = tables["background.flows"]
     rows: list[tuple[TableCell | str, ...]] = []
     for load in LOADS:
@@ -307,7 +307,7 @@ def background_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (throughputs(t), background_table(t), figure(t))
 
 

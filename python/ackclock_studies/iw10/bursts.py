@@ -38,7 +38,7 @@ ACKS: dict[str, dict[str, Any]] = {
     DELAYED_ACKS: {"profile": "rfc"},
     EVERY_ACK: {"delayed_ack": False},
 }
-"""ACK policy of the client -> settings of the hosts."""
+"""Client's ACK policy -> host settings."""
 
 HELD = "as Linux, and it never offers more than three segments"
 HELD_STACK: dict[str, Any] = {
@@ -70,9 +70,9 @@ class Case:
         ACK policy of the client; empty: the policy assumed by the model behind `drops`.
     """
 
-    # The model behind `drops` assumes one ACK per packet. But a server that acknowledges each request immediately puts
-    # five small packets into the queue ahead of the first flights. Where the first flight matters, the server delays
-    # its ACKs so that they are piggybacked on the data.
+    # The model behind `drops` assumes one ACK per packet. However, a server that acknowledges each request
+    # immediately puts five small packets into the queue ahead of the first flights. Where the first flight matters,
+    # the server delays its ACKs so that they are piggybacked on the data.
 
     name: str
     window: int
@@ -85,7 +85,7 @@ class Case:
 
     @property
     def stack(self) -> dict[str, Any]:
-        """Settings of the hosts."""
+        """Host settings."""
         if self.acks == HELD:
             return HELD_STACK
         return ACKS[self.acks or (DELAYED_ACKS if self.window == 10 else EVERY_ACK)]
@@ -135,7 +135,7 @@ HOSTS: tuple[tuple[int, Case], ...] = tuple(
     for others in (1, 2)
     for s in SPACINGS_S
 )
-"""Batches of five under each ACK policy of the hosts: alone, with one or two other batches, and with windows that never grow."""
+"""Batches of five under each of the hosts' ACK policies: alone, with one or two other batches, and with windows that never grow."""
 
 SEND_BUFFER = 16384
 """Default of tcp_wmem, bytes."""
@@ -184,7 +184,7 @@ def unloaded_s(tables: Tables, rate: str, arm: str) -> float:
 
 
 def run_all(plan: Plan) -> Data:
-    """All runs without randomness: bursts, round trips, one transaction alone.
+    """All deterministic runs: bursts, round trips, one transaction alone.
 
     Returns
     -------
@@ -293,7 +293,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def i9(tables: Tables) -> Sequence[Evidence]:
-    """Serialisation of a response and the longest queueing delay on the slow link."""
+    """Response serialisation time and the longest queueing delay on the slow link."""
     t = tables["exact.serialisation"]
     return [
         Evidence(
@@ -312,7 +312,7 @@ def i9(tables: Tables) -> Sequence[Evidence]:
 
 
 POLICY = {"Linux": LINUX_ACKS, "delayed": DELAYED_ACKS, "every": EVERY_ACK}
-"""Option of the reading ACKS -> ACK policy of the client."""
+"""Option of the reading ACKS -> the client's ACK policy."""
 
 
 def _drops(tables: Tables, window: int, others: int, acks: str) -> list[int]:
@@ -367,7 +367,7 @@ def i30(tables: Tables) -> Sequence[Evidence]:
 
 
 def held(tables: Tables) -> Sequence[Evidence]:
-    """Batches of five IW3 with one other batch and with two, while no window grows beyond three segments."""
+    """Batches of five IW3 with one other batch and with two, with no window growing beyond three segments."""
     one, two = (_drops(tables, 3, others, HELD) for others in (1, 2))
     return [
         Evidence(
@@ -426,7 +426,7 @@ def i26(tables: Tables) -> Sequence[Evidence]:
 
 
 def bursts_table(tables: Tables) -> Table:
-    """Drops of the deterministic cases."""
+    """Drops in the deterministic cases."""
     rows: list[tuple[TableCell | str, ...]] = []
     for r in tables["exact.bursts"].iter_rows(named=True):
         same = r["drops"] == r["expected"]
@@ -464,7 +464,7 @@ def unloaded_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "The slow link's queue of 40 packets is 25 times its bandwidth-delay product, that of the fast link is exactly one. On the "

@@ -35,7 +35,7 @@ ASKED = (
 
 
 def run(plan: Plan) -> Data:
-    """Two cells of the slow link under each change, with the arrivals of the study.
+    """Two slow-link cells under each change, with the study's arrivals.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def _own(tables: Tables, name: str, place: tuple[str, str, float], change: str, 
 
 
 def changed(tables: Tables, place: tuple[str, str, float], change: str, arm: str, column: str) -> Array:
-    """A column of the bottleneck under a change, by seed."""
+    """A bottleneck column under one change, by seed."""
     return _own(tables, "links", place, change, arm)[column].to_numpy().astype(np.float64)
 
 
@@ -72,7 +72,7 @@ def left(with_it: Array, without: Array) -> Any:
 
 
 def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Excess of IW10's losses: the part that remains with a queue twice as long, and with paced first windows."""
+    """IW10's excess losses: the fraction that remains with a queue twice as long, and with paced first windows."""
     excess = loaded.link(tables, *HIGHER, IW10, "plr") - loaded.link(tables, *HIGHER, IW3, "plr")
     return [
         Evidence.of(
@@ -90,7 +90,7 @@ def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Reduction of IW10's queue with five opens: the part that remains if repairs no longer wait as long."""
+    """Reduction of IW10's queue with five opens: the fraction that remains if loss repair no longer waits as long."""
     queue = {arm: loaded.link(tables, *BUSY, arm, "mean_queue") for arm in (IW3, IW10)}
     found = []
     for change, text, key in ((SOON, "an initial RTO of 1 s", "left_soon"), (RACK, "RACK-TLP", "left_rack")):
@@ -109,7 +109,7 @@ def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def same_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain of IW10 in the mix: the part that remains if neither arm loses packets, so that only the queue differs."""
+    """IW10's gain in the mix: the fraction that remains if neither arm loses packets, so that only the queue differs."""
     mix = loaded.times(tables, *HIGHER, MIX, "mean_s", iw=10)
     alone = loaded.times(tables, *HIGHER, IW10, "mean_s")
     without = []

@@ -1,8 +1,9 @@
-"""Long flows that compete with closed-loop clients, which wait for an answer before the next request (I19, I20, I32 in the reading "closed loop").
+"""Long flows competing with closed-loop clients, which wait for a response before the next request (I19, I20, I32 in the reading "closed loop").
 
-Poisson arrivals offer the same load however slowly it is served. Once everything has been served, both arms have left the same capacity to
-the long flows, and only the work unfinished at the end differs: the longer the run, the smaller the difference. Clients in a closed loop
-ask for less when they are served late, so the capacity left to the long flows does not depend on the length of the run.
+Poisson arrivals offer the same load however slowly it is served. Once everything has been served, the long flows have
+had the same capacity in both arms, and only the work unfinished at the end differs: the longer the run, the smaller
+the difference. Closed-loop clients request less when they are served late, so the capacity available to the long
+flows does not depend on the run length.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ackclock_studies.iw10.testbed import IW3, IW10, SEGMENT, SEGMENTS, SLOW
 
 CLIENTS = 5
 PAUSES = ("60 s", "30 s", "10 s")
-"""Pauses between an answer and the next request, from the lightest to the heaviest load."""
+"""Pauses between a response and the next request, from the lightest to the heaviest load."""
 MEDIUM, HEAVY = PAUSES[1:]
 NONE = "no transactions"
 LONG_FLOWS = 2
@@ -42,7 +43,7 @@ ARRIVALS = Reading(
 
 
 def scenario(arm: str, pause: str) -> Scenario:
-    """Two long flows, and clients whose servers use this initial window; no clients in the arm without transactions."""
+    """Two long flows, and clients with servers that use this initial window; no clients in the arm without transactions."""
     long, host = testbed.stack(initial_window=3), testbed.stack(initial_window=WINDOW.get(arm, 3))
     soon = {"kind": "uniform", "low": "0 s", "high": "1 s"}
     groups = [{**long, "count": LONG_FLOWS, "start": soon, "workload": {"kind": "bulk"}}]
@@ -67,7 +68,7 @@ def scenario(arm: str, pause: str) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Long flows with clients of either window, and alone.
+    """Long flows with clients of either initial window, and alone.
 
     Returns
     -------
@@ -101,7 +102,7 @@ def run(plan: Plan) -> Data:
 
 
 def column(tables: Tables, pause: str, arm: str, name: str) -> Array:
-    """A column of the runs, by seed."""
+    """One column of the runs, by seed."""
     rows = tables["closed.flows"].filter(pause=pause, arm=arm).sort("seed")
     return rows[name].to_numpy().astype(np.float64)
 
@@ -113,7 +114,7 @@ def long_flows(tables: Tables, pause: str) -> Array:
 
 
 def beside(tables: Tables) -> Sequence[Evidence]:
-    """The ratio at each pause, and the cost to the long flows per answer and per minute. No value affects the verdict.
+    """The ratio at each pause, and the long flows' cost per response and per minute. No value affects the verdict.
     Empty on the kernel, where no such runs exist.
     """
     if "closed.flows" not in tables:

@@ -45,7 +45,7 @@ from ackclock_studies.iw10.testbed import (
 )
 
 MARGIN = 0.05
-"""Difference below which completion times count as equal, fixed beforehand: one twentieth."""
+"""Difference below which completion times count as equal, fixed in advance: one twentieth."""
 
 
 def gain(tables: Tables, rate: str, mode: str, load: float, *, sack: bool = True) -> Array:
@@ -126,13 +126,13 @@ def _advantage(tables: Tables, medium: Bound, heavy: Bound) -> list[Evidence]:
 
 
 def lasting(tables: Tables, place: tuple[str, str, float], column: str) -> tuple[Array, Array]:
-    """Mean completion times with IW10 and with IW3 in the five-minute runs, seed by seed."""
+    """Mean IW10 and IW3 completion times in the five-minute runs, seed by seed."""
     ten, three = (parts.others(tables, place, arm, "", column) for arm in (IW10, IW3))
     return ten, three
 
 
 def _windows(tables: Tables) -> list[Evidence]:
-    """Gain by the time of a transaction's arrival: the advantage shrinks during the run."""
+    """Gain by a transaction's arrival time: the advantage shrinks during the run."""
     return [
         Evidence.of(
             ratio(*lasting(tables, parts.QUICK[1], name)),
@@ -146,7 +146,7 @@ def _windows(tables: Tables) -> list[Evidence]:
 
 
 def i11_much(tables: Tables) -> Sequence[Evidence]:
-    """The advantage, and the part of it that remains."""
+    """The advantage, and the fraction of it that remains."""
     return _advantage(tables, at_most(0.8), between(0.9, 1.2))
 
 
@@ -206,7 +206,7 @@ def i35(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def completion(tables: Tables) -> Figure:
-    """Mean completion time of each arm in every cell."""
+    """Each arm's mean completion time in every cell."""
     table = estimates(tables, "mean_s", of_link=False)
 
     def draw() -> Any:
@@ -246,7 +246,7 @@ def completion(tables: Tables) -> Figure:
 
 
 def pairs(tables: Tables) -> Figure:
-    """One bar for each client-server pair, as in the slides' two plots."""
+    """One bar per client-server pair, as in the slides' two plots."""
     shown = ((FAST, SINGLE, 0.5), (SLOW, SINGLE, LIGHT))
     rows = []
     for place in shown:
@@ -351,7 +351,7 @@ def ratios(tables: Tables) -> Figure:
 
 
 def cells_table(tables: Tables) -> Table:
-    """Table of all cells and arms."""
+    """Table covering all cells and arms."""
     rows: list[tuple[TableCell | str, ...]] = []
     for rate, mode, load in cells(tables):
         for i, arm in enumerate(ARMS):
@@ -407,7 +407,7 @@ def seconds(value: float) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))
 
 

@@ -1,4 +1,4 @@
-"""Beyond the study: initial windows of 1 to 100, with and without pacing, behind drop-tail, CoDel and FQ-CoDel."""
+"""Beyond the study: initial windows of 1 to 100, with and without pacing, through drop-tail, CoDel and FQ-CoDel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STYLE = {
 
 
 def run(plan: Plan) -> Data:
-    """Responses of 100 segments, five at a time, at 75 % load on 20 Mb/s.
+    """100-segment responses, five at a time, at 75 % load on 20 Mb/s.
 
     Returns
     -------
@@ -119,14 +119,14 @@ def figure(tables: Tables) -> Figure:
 
 
 def best_window(tables: Tables, name: str) -> int:
-    """The initial window with the smallest median completion time behind a queue."""
+    """The initial window with the lowest median completion time for one queue type."""
     t = tables["extension.times"].filter((pl.col("iw") == 0) & (pl.col("queue") == name))
     by_window = t.group_by("window").agg(pl.col("p50_s").median()).sort("window")
     return int(by_window["window"][int(np.argmin(by_window["p50_s"].to_numpy()))])
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(t),)
 
 

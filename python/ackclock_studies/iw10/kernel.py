@@ -90,7 +90,7 @@ def run_exact(plan: Plan) -> Data:
 
 
 def i9(tables: Tables) -> Sequence[Evidence]:
-    """Serialisation time alone, and the longest queueing delay over all loaded cells of the slow link."""
+    """Serialisation time alone, and the longest queueing delay over all loaded slow-link cells."""
     waits = tables["slow.links"]["max_wait_s"]
     return [
         Evidence(
@@ -141,7 +141,7 @@ LEFT_OUT = {
 
 
 def i11(tables: Tables) -> Sequence[Evidence]:
-    """The advantage on the fast link with five at a time, over the runs available on the kernel."""
+    """The advantage on the fast link with five opens at a time, over the runs available on the kernel."""
     return [
         Evidence.of(median(gain(tables, FAST, FIVE, load)), f"{where(FAST, FIVE, load)}: UCT(IW10) / UCT(IW3)", bound)
         for load, bound in ((0.72, below(1)), (HEAVY[FAST], at_least(0.95)))
@@ -160,7 +160,7 @@ def _claims() -> tuple[Claim, ...]:
     from ackclock_studies.iw10 import STUDY
 
     def made(claim: Claim) -> Claim:
-        # causes need separate arms, which notes quote; the kernel runs neither
+        # causes need separate arms, which are quoted in notes; the kernel runs neither
         claim = replace(claim, causes=(), intervention="", note="")
         if claim.id not in own:
             return claim
@@ -229,7 +229,7 @@ def _sections(tables: Mapping[str, Tables]) -> tuple[Section, ...]:
 
 
 def figure(cells: pl.DataFrame) -> Figure:
-    """Mean completion times of the kernel against the simulator's."""
+    """The kernel's mean completion times against the simulator's."""
     colours = dict(zip(ARMS, (OKABE_ITO["blue"], OKABE_ITO["green"], OKABE_ITO["vermilion"]), strict=True))
 
     def draw() -> Any:

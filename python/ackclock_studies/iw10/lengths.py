@@ -1,4 +1,4 @@
-"""Loss at the highest load of the slow link as a function of time (I3, I5): the later a run ends, the longer the queue."""
+"""Loss at the slow link's highest load as a function of time (I3, I5): the later a run ends, the longer the queue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = (300, 900, 1800, 3600)
 
 
 def run(plan: Plan) -> Data:
-    """Loss rates of runs of different lengths, for each reading of the load.
+    """Loss rates for different run lengths, for each reading of the load.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def figure(tables: Tables) -> Figure:
         for name, (over, under, bound) in QUANTITIES.items():
             for seconds in SECONDS:
                 x, y = (_plr(tables, load, mode, arm, seconds) for mode, arm in (over, under))
-                # arms of one mode share the same arrivals, run by run; different modes do not
+                # arms of one mode have the same arrivals, run by run; different modes do not
                 with np.errstate(divide="ignore", invalid="ignore"):
                     e = median(x / y) if over[0] == under[0] else quotient(median(x), median(y))
                 rows.append(
@@ -136,7 +136,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "Offered nearly all that it carries, the link has a queue that grows for longer than a run lasts, and with it the losses. How much the arms "

@@ -24,10 +24,10 @@ QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspac
 KEYS = ("rate", "mode", "load", "arm", "sack")
 
 EQUAL = 1000
-"""Transactions per run in `first_mean_s`: the same number on either link, so that the spread over runs can be compared."""
+"""Number of transactions per run averaged in `first_mean_s`: the same on both links, so that the spread over runs can be compared."""
 
 LOSES = ((SINGLE, HEAVY[FAST]), (FIVE, 0.72), (FIVE, HEAVY[FAST]))
-"""Cells of the fast link with losses. In the other cells SACK has no effect, and quick scale does not run them without it."""
+"""Fast-link cells with losses. In the other cells SACK has no effect, and quick scale does not run them without it."""
 
 LONG_S = 70
 """Threshold above which the slides call a completion time long."""
@@ -44,7 +44,7 @@ def cell(
     quantiles: bool = False,
     pairs: bool = False,
 ) -> Cell:
-    """Return a cell that keeps summaries of its transactions instead of one row for each.
+    """Return a cell that stores transaction summaries instead of one row per transaction.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ def cell(
 
 
 def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
-    """One row per seed and initial window; initial window 0 stands for all transactions of the run.
+    """One row per seed and initial window; initial window 0 means all transactions of the run.
 
-    Transactions that are not complete at `end_s` are excluded from the times, except in `censored_mean_s`. There they
-    count with their age at `end_s`, so that it is a lower bound of the mean over all.
+    Transactions incomplete at `end_s` are excluded from the times, except in `censored_mean_s`, which counts their
+    age at `end_s` and is therefore a lower bound on the overall mean.
     """
     total = pl.col("total_s")
     data = total - pl.col("connect_s")
@@ -116,7 +116,7 @@ def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def distribution(rows: pl.DataFrame) -> pl.DataFrame:
-    """Quantiles of completion times over all seeds, for each initial window and for all transactions."""
+    """Completion-time quantiles over all seeds, for each initial window and for all transactions."""
     found = []
     for iw, own in [(0, rows), *((int(key[0]), group) for key, group in rows.group_by("iw"))]:
         values = own["total_s"].drop_nulls().to_numpy()
@@ -167,7 +167,7 @@ def run_fast(plan: Plan) -> Data:
 
 
 def _cells(plan: Plan, rate: str, seeds: tuple[int, int]) -> list[Cell]:
-    """Return the cells of a link, with the given numbers of seeds with and without SACK."""
+    """Return a link's cells, with the given numbers of seeds with and without SACK."""
     found = []
     extra = {**settings(plan, rate), **testbed.hosts(plan.scale)}
     duration, warm_up = testbed.length(rate, plan.scale)
@@ -194,7 +194,7 @@ def _cells(plan: Plan, rate: str, seeds: tuple[int, int]) -> list[Cell]:
 
 
 def run_traces(plan: Plan) -> Data:
-    """The bottleneck's queue over an interval of time, for one seed.
+    """The bottleneck queue over a time interval, for one seed.
 
     Returns
     -------
@@ -231,18 +231,18 @@ def _queue_after(start_s: float) -> Reduce:
 
 
 def table(tables: Tables, rate: str, name: str) -> pl.DataFrame:
-    """A table of one link."""
+    """One link's table."""
     return tables[f"{'slow' if rate == SLOW else 'fast'}.{name}"]
 
 
 def cells(tables: Tables, rate: str = "") -> list[tuple[str, str, float]]:
-    """The cells that were run, in order, of one link or of both."""
+    """The cells that were run, in order, for one link or both."""
     found = [table(tables, r, "links").select("rate", "mode", "load") for r in ((rate,) if rate else RATES)]
     return pl.concat(found).unique(maintain_order=True).rows()
 
 
 def loads(tables: Tables, rate: str) -> list[float]:
-    """Loads of a link rate."""
+    """Loads for a link rate."""
     return sorted({load for _, _, load in cells(tables, rate)})
 
 
@@ -262,16 +262,15 @@ def pick(tables: Tables, name: str, rate: str, mode: str, load: float, arm: str,
 
 
 def link(tables: Tables, rate: str, mode: str, load: float, arm: str, column: str, *, sack: bool = True) -> Array:
-    """A column of the bottleneck, one value per seed."""
+    """A bottleneck column, one value per seed."""
     return pick(tables, "links", rate, mode, load, arm, sack)[column].to_numpy().astype(np.float64)
 
 
 def times(
     tables: Tables, rate: str, mode: str, load: float, arm: str, column: str, *, iw: int = 0, sack: bool = True
 ) -> Array:
-    """A column of the summaries, one value per seed, of the transactions with this initial window (0: all).
-
-    A seed in which none of them completed is NaN. In the reading without connection setup, mean times are those of the data transfer alone.
+    """A summary column, one value per seed, for the transactions with this initial window (0: all). A seed in which
+    none completed is NaN. In the reading without connection setup, mean times cover only the data transfer.
     """
     if column == "mean_s" and CONNECT.of(tables) == "out":
         column = "data_mean_s"

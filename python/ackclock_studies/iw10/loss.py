@@ -64,12 +64,12 @@ PLOTTED = ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW]))
 
 
 def more(tables: Tables, rate: str, mode: str, load: float) -> Array:
-    """Difference of the loss rates with IW10 and with IW3, run by run under the same arrivals."""
+    """Difference between the IW10 and IW3 loss rates, run by run with the same arrivals."""
     return link(tables, rate, mode, load, IW10, "plr") - link(tables, rate, mode, load, IW3, "plr")
 
 
 def i1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Difference of loss rates in every cell with losses."""
+    """Loss-rate difference in every cell with losses."""
     found = []
     for rate, mode, load in cells(tables):
         if link(tables, rate, mode, load, IW10, "plr").max() > 0:
@@ -132,7 +132,7 @@ def i2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The increase at the highest load of the slow link, and its ratio to the increase at 75 %."""
+    """The increase at the slow link's highest load, and its ratio to the increase at 75 %."""
     found = []
     for mode in MODES:
         heavy, medium = (median(more(tables, SLOW, mode, load)) for load in (HEAVY[SLOW], 0.75))
@@ -154,7 +154,7 @@ def i3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i3_much(tables: Tables) -> Sequence[Evidence]:
-    """Ratio of the loss rates."""
+    """Loss-rate ratio."""
     found = []
     for mode in MODES:
         three, ten = (link(tables, SLOW, mode, HEAVY[SLOW], arm, "plr") for arm in (IW3, IW10))
@@ -197,17 +197,17 @@ def _five_over_single(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the loss rate with five opens at a time to that with one."""
+    """Ratio of the loss rate with five simultaneous opens to that with one."""
     return _five_over_single(tables, bound)
 
 
 def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Size of the ratio of the loss rate with five opens at a time to that with one."""
+    """Size of the ratio between the loss rates with five simultaneous opens and with one."""
     return _five_over_single(tables, bound)
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (loss_rates(t),)
 
 

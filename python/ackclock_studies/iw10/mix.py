@@ -50,7 +50,7 @@ _HIGHER = (SLOW, SINGLE, 0.75)
 
 
 def i15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW10 in the mix, and the queue that its packets see."""
+    """IW10 in the mix, and the queue encountered by its packets."""
     queue = link(tables, *_HIGHER, MIX, "mean_queue") / link(tables, *_HIGHER, IW10, "mean_queue")
     found = [
         Evidence.of(
@@ -80,7 +80,7 @@ def i15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _beside(tables: Tables) -> dict[tuple[str, str, float], Estimate]:
-    """Ratio of IW3's completion time in the mix to that alone, in every cell of light and medium load."""
+    """Ratio of IW3's completion time in the mix to that alone, in every light-load and medium-load cell."""
     return {place: median(in_mix(tables, *place, IW3)) for place in cells(tables) if place[2] <= 0.75}
 
 
@@ -218,7 +218,7 @@ def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidenc
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (mixes(t),)
 
 

@@ -1,12 +1,13 @@
 """Components of completion times: connecting, round trips without load, waiting for timeouts, retransmitting, queueing; and how they change
 when loss, or most of the queue, is removed (I25, I31, the cause of I14).
 
-The components show where time was spent, not why: a transaction that waits for a timer might have waited as long in the queue. So the
-verdicts rest on the arms without loss and with a quarter of the queue, and the components are shown for context.
+The components show where time was spent, not why: a transaction that waits for a timer might have waited as long in
+the queue. The verdicts are therefore based on the arms without loss and with a quarter of the queue; the components
+are shown for context.
 
-Sources are events in the server's trace. The time from the last packet of the peer to a timeout is *waiting for a timeout*. Other time in
-fast recovery or after a timeout is *sending again*. Of the connection setup, time spent waiting for SYN timers is separate. The rest,
-beyond the time of a transaction alone, is *queueing*.
+Sources are events in the server's trace. The time from the peer's last packet to a timeout is *waiting for a
+timeout*. Other time in fast recovery or after a timeout is *sending again*. Of the connection setup, time spent
+waiting for SYN timers is separate. The rest, beyond the time that a transaction takes alone, is *queueing*.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST = "connecting", "syn_timer", "timeo
 PARTS = (CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST)
 
 LOSSLESS = {"kind": "drop-tail", "limit": "1000000 packets"}
-"""A queue that never drops, so that loss is replaced by delay."""
+"""A queue that never drops packets, so that loss is replaced by delay."""
 SHORT = {"kind": "drop-tail", "limit": "10 packets"}
 """A quarter of the slow link's queue."""
 NO_LOSS, QUARTER = "no loss", "a quarter of the queue"
 
 WINDOWS = {"first_minute": (12.0, 60.0), "second_minute": (60.0, 120.0), "later": (120.0, 300.0)}
-"""Arrival times, s, that delimit the parts of a run on the fast link: completion times still change after a minute."""
+"""Arrival times, s, that divide a fast-link run into parts: completion times still change after a minute."""
 
 ACK_COLUMNS = ("flow", "idx", "responder", "t_s", "event", "ca_state")
 
 
 def each(batch: Batch, initial_rto_s: float = 3.0) -> pl.DataFrame:
-    """Completed transactions with the seconds of each component, which add up to `total_s`."""
+    """Completed transactions with the time of each component, s; components add up to `total_s`."""
     rows = testbed.transactions_of(batch).filter(pl.col("total_s").is_not_null())
     end = (pl.col("start_s") + pl.col("total_s")).alias("end_s")
     key = ["seed", "flow", "idx"]
@@ -123,7 +124,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
 def _other(
     plan: Plan, place: tuple[str, str, float], arm: str, offered: float, length: tuple[float, float], change: str
 ) -> Cell:
-    """Cell with the given transactions, with the queue changed or unchanged."""
+    """Cell with the given transactions and a changed or unchanged queue."""
     rate, mode, load = place
     duration, warm_up = length
     asked = settings(plan, rate) | ({"queue": {NO_LOSS: LOSSLESS, QUARTER: SHORT}[change]} if change else {})
@@ -199,7 +200,7 @@ def run_slow(plan: Plan) -> Data:
 
 
 def others(tables: Tables, place: tuple[str, str, float], arm: str, change: str, column: str) -> Array:
-    """A column of the runs with the queue changed, by seed."""
+    """One column of the runs with a changed queue, by seed."""
     rate, mode, load = place
     t = tables["parts.others" if rate == FAST else "waits.others"]
     rows = t.filter(mode=mode, load=load, arm=arm, change=change).sort("seed")
@@ -216,7 +217,7 @@ def sums(tables: Tables, place: tuple[str, str, float], arm: str, *, long: bool 
 
 
 def means(tables: Tables, place: tuple[str, str, float], arm: str) -> dict[str, Array]:
-    """Mean seconds of each component per transaction, seed by seed; `rest` excludes the round trips without load."""
+    """Mean time of each component per transaction, s, seed by seed; `rest` excludes the unloaded round trips."""
     own = sums(tables, place, arm)
     n = own["n"].to_numpy()
     found = {part: own[part].to_numpy() / n for part in PARTS}
@@ -228,7 +229,7 @@ LOSS_PARTS = (SYN_TIMER, TIMEOUT, REPAIR)
 
 
 def i31(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of the advantage lost between 72 and 96 % load that is still lost without packet loss, and the components that account for it."""
+    """Fraction of the advantage lost between 72 and 96 % load that is also lost without packet loss, and the components that account for it."""
 
     def lost(change: str) -> tuple[Array, ...]:
         return tuple(others(tables, place, arm, change, "mean_s") for place in QUICK[::-1] for arm in (IW10, IW3))
@@ -291,7 +292,7 @@ def i31(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i25(tables: Tables) -> Sequence[Evidence]:
-    """Transactions above 70 s with less queueing delay, and with more of it but no loss; and the components of their time."""
+    """Transactions above 70 s with less queueing delay, and with more queueing delay but no loss, with their time components."""
     found, shown = [], []
     for arm in (IW3, IW10):
         share = {
@@ -401,7 +402,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "Each completion time is taken apart with the server's trace, so that it can be seen where it is spent."

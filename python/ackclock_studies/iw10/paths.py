@@ -58,8 +58,8 @@ PROPERTIES = (
 )
 SEED = 79
 PATHS = 80
-"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
-interval for that path.
+"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict
+on a path requires its own interval.
 """
 RUNS, PAPER_RUNS = 4, 20
 TRANSACTIONS = 600
@@ -67,7 +67,7 @@ TRANSACTIONS = 600
 PACKET_BITS = 1500 * 8
 LEAST_PACKETS = 10
 HURT = 0.05
-"""Relative increase of the completion time above which a path counts as hurt: 5 %, as in the cells."""
+"""Relative increase in completion time above which a path counts as hurt: 5 %, as in the cells."""
 
 
 def drawn(count: int) -> list[dict[str, float]]:
@@ -149,8 +149,8 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Table by path: its properties, the IW10-to-IW3 ratio of mean times, four round trips as a fraction of IW3's median, and IW10's excess
-    in loss (points), queue (packets) and tail (p95 over median, ratio).
+    """Table with one row per path: its properties, the IW10-to-IW3 ratio of mean times, four round trips as a
+    fraction of IW3's median, and IW10's excess in loss (points), queue (packets) and tail (p95 over median, ratio).
     """
     t = tables["paths.times"]
     names = (*(p.name for p in PROPERTIES), "packets", "bdp")
@@ -188,7 +188,7 @@ def _run_by_run(tables: Tables, frame: pl.DataFrame) -> list[tuple[pl.DataFrame,
 
 
 POINTS = 0.1
-"""Difference in loss, in percentage points, below which there is no difference."""
+"""Loss difference, in percentage points, below which there is considered to be none."""
 SENTENCES = ("faster", "more_lost", "longer_queue", "longer_tail", "rounds")
 
 
@@ -233,7 +233,7 @@ def sentence(tables: Tables, key: str) -> OnPaths:
 
 
 def on_paths(tables: Tables, key: str) -> list[Evidence]:
-    """Evidence of the sentence over the population; empty if there is none, as on the kernel."""
+    """Evidence for the sentence over the population; empty if there is none, as on the kernel."""
     return sentence(tables, key).evidence() if "paths.times" in tables else []
 
 
@@ -334,7 +334,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(f"The testbed has two links. Here paths and loads are drawn: {drawn_as}."),

@@ -1,9 +1,9 @@
-"""Pages of photographs on lossy access paths (I23, I24): a model of what the slides measured at front ends.
-
-The slides give the result of a live test and no details of its paths. Assumed here: round trips of 100, 200 and 300 ms, 3 % random loss
-towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links with 130 ms of buffer, the smallest
-value that RFC 6928 reports for most routers. The rate of the access link is varied, and the claims are judged at the rate at which IW3 with
-SACK retransmits as much as on the slide. That input is fitted to one of the slide's numbers, so the figure shows the entire curve.
+"""Pages of photographs on lossy access paths (I23, I24): a model of the slides' measurements at front ends. The
+slides give the result of a live test without details of its paths. Assumed here: round trips of 100, 200 and 300 ms,
+3 % random loss towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links
+with 130 ms of buffer, the smallest value that RFC 6928 reports for most routers. The rate of the access link is
+varied, and the claims are judged at the rate at which IW3 with SACK retransmits as much as on the slide. That input
+is fitted to one of the slide's numbers, so the figure shows the entire curve.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ ARMS = {IW3_SACK: (3, True), IW10_NEWRENO: (10, False), IW10_SACK: (10, True)}
 PUBLISHED_S = {IW3_SACK: 3.0, IW10_NEWRENO: 2.8, IW10_SACK: 2.6}
 PUBLISHED_RATE = {IW3_SACK: 0.033, IW10_NEWRENO: 0.041, IW10_SACK: 0.041}
 RATES = (1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 8.0, 20.0)
-"""Rates of the access link, Mb/s."""
+"""Access link rates, Mb/s."""
 
 BUFFER_S = 0.13
 
 RTTS_S = (0.1, 0.2, 0.3)
 LOSS = 0.03
 OTHER_LOSSES, AROUND = (0.0, 0.01, 0.02), (3.0, 4.0, 5.0)
-"""Random losses for which the access rate is fitted, and the rates around the fitted one. The slide gives neither."""
+"""Random loss rates for which the access rate is fitted, and rates around the fitted one. The slide gives neither."""
 PAGES = 60
 """Pages in a run, spaced so that they never overlap."""
 
 
 def scenario(rate: float, arm: str, rtt_s: float, loss: float = LOSS) -> Scenario:
-    """Pages of one client, in sequence."""
+    """One client's pages, in sequence."""
     window, sack = ARMS[arm]
     host = testbed.stack(sack=sack, initial_window=window)
     made = testbed.workload({"kind": "periodic", "interval": "60 s"}, opens=4, objects=8)
@@ -79,7 +79,7 @@ def scenario(rate: float, arm: str, rtt_s: float, loss: float = LOSS) -> Scenari
 
 
 def run(plan: Plan) -> Data:
-    """Pages of photographs with each arm.
+    """Photograph pages with each arm.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def run(plan: Plan) -> Data:
 
 
 def run_losses(plan: Plan) -> Data:
-    """Pages with other random losses, at rates around the rate fitted to each.
+    """Pages with other random loss rates, at access rates around the one fitted to each.
 
     Returns
     -------
@@ -146,12 +146,12 @@ def run_losses(plan: Plan) -> Data:
 
 
 def rates(loss: float) -> tuple[float, ...]:
-    """Rates of the access link at this random loss."""
+    """Access link rates at this random loss rate."""
     return RATES if loss == LOSS else AROUND
 
 
 def by_rate(tables: Tables, arm: str, column: str, loss: float = LOSS) -> list[Array]:
-    """A column of an arm at every rate of the access link, one value per run."""
+    """One arm's column at every access link rate, one value per run."""
     t = tables["photos.pages"] if loss == LOSS else tables["losses.pages"].filter(pl.col("loss") == loss)
     t = t.filter(pl.col("arm") == arm).sort("access_mbps", "run")
     return [t.filter(pl.col("access_mbps") == rate)[column].to_numpy() for rate in rates(loss)]
@@ -185,7 +185,7 @@ def _fitted(lost: Array, loss: float = LOSS) -> float:
 
 
 def fitted_rate(tables: Tables) -> Estimate:
-    """Access rate at which IW3 retransmits as often as published, Mb/s."""
+    """Access rate at which IW3's retransmission rate is the published one, Mb/s."""
 
     def rate(*rows: Array) -> Array:
         lost = np.stack([x.mean(axis=1) for x in rows])
@@ -199,12 +199,12 @@ def _less(e: Estimate) -> Estimate:
 
 
 def published(arm: str, of: dict[str, float]) -> float:
-    """Ratio of the slide's number for an arm to that for IW3 with SACK."""
+    """Ratio of the slide's value for an arm to its value for IW3 with SACK."""
     return of[arm] / of[IW3_SACK]
 
 
 def figure(tables: Tables) -> Figure:
-    """Response and retransmission rate against the rate of the access link, with the slide's values."""
+    """Response time and retransmission rate against the access link rate, with the slide's values."""
     rows = []
     for arm in ARMS:
         for column, of in (("mean_s", PUBLISHED_S), ("retransmission_rate", PUBLISHED_RATE)):
@@ -288,7 +288,7 @@ def _response(tables: Tables, bounds: dict[str, Bound]) -> list[Evidence]:
 
 
 def i23(tables: Tables) -> Sequence[Evidence]:
-    """IW10 without SACK against IW3 with SACK, at every random loss with its fitted access rate."""
+    """IW10 without SACK against IW3 with SACK, at every random loss rate with its fitted access rate."""
     found = [
         Evidence.of(
             _less(judged(tables, IW10_NEWRENO, "mean_s", loss)),
@@ -344,7 +344,7 @@ def _retransmits(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i24(tables: Tables) -> Sequence[Evidence]:
-    """Whether IW10 retransmits more, at every random loss."""
+    """Whether IW10 retransmits more, at every random loss rate."""
     return [
         Evidence.of(
             judged(tables, arm, "retransmission_rate", loss),
@@ -389,7 +389,7 @@ FITTED = Fitted(
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(t),)
 
 

@@ -25,7 +25,7 @@ from ackclock_studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, 
 
 
 def queues(tables: Tables) -> Figure:
-    """Queue over time in an interval of each of two cells."""
+    """Queue over time, in one interval of each of the two cells."""
     t = tables["traces.queue"]
     places = t.select("rate", "mode", "load").unique(maintain_order=True).rows()
 
@@ -50,7 +50,7 @@ def queues(tables: Tables) -> Figure:
 
 
 PLOTTED = ((FAST, FIVE, HEAVY[FAST]), (SLOW, SINGLE, 0.75))
-"""The two cells whose queues the slides show."""
+"""The two cells with queues shown on the slides."""
 
 
 def _longer(tables: Tables, bound: Bound) -> list[Evidence]:
@@ -80,7 +80,7 @@ def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (queues(t),)
 
 

@@ -1,4 +1,4 @@
-"""Readings of open questions about the slides' testbed (B1 to B11). The main reading of each was chosen before the run."""
+"""Readings of open questions about the slides' testbed (B1 to B11). Each main reading was chosen before the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LENGTHS = {
     "15 min": (900.0, 100.0),
     "5 min": (300.0, 60.0),
 }
-"""Simulated seconds of a run on the slow link, and the warm-up before transactions count."""
+"""Simulated time of a slow-link run, s, and the warm-up before transactions count."""
 
 LENGTH = Reading(
     name="length",
@@ -106,7 +106,7 @@ ACKS = Reading(
 
 
 def settings(plan: Plan, rate: str) -> dict[str, Any]:
-    """Arguments of `testbed.loaded` under the readings of a plan."""
+    """Arguments of `testbed.loaded` under a plan's readings."""
     setup = SETUP.of(plan)
     found: dict[str, Any] = {**SETUPS[setup], "load_counts": COUNTS.of(plan), "mix_by": MIXED.of(plan)}
     if setup == "queue in bytes":

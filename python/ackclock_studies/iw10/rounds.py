@@ -1,4 +1,4 @@
-"""The table of round trips of RFC 6928 (I28)."""
+"""RFC 6928's round-trip table (I28)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RTT_S = 0.1
 
 
 def scenario(segments: int, window: int) -> Scenario:
-    """A response over a path whose rate does not matter; one ACK per two segments, cwnd + 1 per ACK."""
+    """A response over a path too fast for its rate to matter; one ACK per two segments, cwnd + 1 per ACK."""
     return Scenario.from_dict(
         {
             "name": f"{segments} segments, initial window {window}",
@@ -58,7 +58,7 @@ def scenario(segments: int, window: int) -> Scenario:
 
 
 def table() -> pl.DataFrame:
-    """Round trips for every entry: segments, window, rounds, published."""
+    """Round trips for every table entry: segments, window, rounds, published."""
     rows = []
     for segments, published in PUBLISHED.items():
         for window, expected in zip((3, 10), published, strict=True):
@@ -103,7 +103,7 @@ def rounds_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (rounds_table(t),)
 
 

@@ -17,8 +17,8 @@ from ackclock_studies.iw10.loaded import cells, times
 from ackclock_studies.iw10.testbed import FAST, FIVE, IW3, IW10, SINGLE, SLOW, where
 
 LOSSY = ((SLOW, SINGLE, 0.975), (SLOW, FIVE, 0.75), (SLOW, FIVE, 0.975), (FAST, FIVE, 0.96))
-"""Cells for which the slides show or mention losses: the plots of loss rates, and five opens at 96 % of the fast link. The other cells lose
-almost nothing, so SACK has nothing to repair there.
+"""Cells for which the slides show or mention losses: the loss-rate plots, and five opens at 96 % load on the fast
+link. The other cells lose almost nothing, so SACK has nothing to repair there.
 """
 
 
@@ -36,7 +36,7 @@ def i21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def by_sack(tables: Tables, arm: str, place: tuple[str, str, float]) -> Array:
-    """Reduction of completion time by SACK, percent, seed by seed."""
+    """Reduction in completion time by SACK, percent, seed by seed."""
     without = times(tables, *place, arm, "mean_s", sack=False)
     return 100 * (1 - times(tables, *place, arm, "mean_s")[: without.size] / without)
 
@@ -64,7 +64,7 @@ def _helps(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Check whether SACK helps in cells with losses."""
+    """Check that SACK helps in cells with losses."""
     return _helps(tables, bound)
 
 

@@ -1,4 +1,4 @@
-"""Every sentence, number, table and figure of the slides and of RFC 6928's section on them, with its outcome."""
+"""Every sentence, number, table and figure in the slides and in RFC 6928's section on them, with its outcome."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def percent(load: float) -> str:
 
 
 def panels(height: float = 4.8) -> tuple[Any, Any]:
-    """A panel per link rate (columns) and mode of opening (rows)."""
+    """One panel per link rate (columns) and mode of opening (rows)."""
     figure, axes = new(7.8, height, nrows=len(MODES), ncols=len(RATES))
     for row, mode in enumerate(MODES):
         for column, rate in enumerate(RATES):
@@ -36,7 +36,7 @@ def panels(height: float = 4.8) -> tuple[Any, Any]:
 
 
 def estimates(tables: Tables, column: str, *, of_link: bool) -> pl.DataFrame:
-    """Medians over seeds of a column, with intervals, for each cell and arm."""
+    """Medians of a column over seeds, with intervals, for each cell and arm."""
     rows = []
     for rate, mode, load in cells(tables):
         for arm in ARMS:
@@ -49,7 +49,7 @@ def estimates(tables: Tables, column: str, *, of_link: bool) -> pl.DataFrame:
 
 
 def bars(ax: Any, table: pl.DataFrame, rate: str, mode: str, factor: float) -> None:
-    """Bars of every arm at every load, with intervals."""
+    """Bars for every arm at every load, with intervals."""
     own = table.filter((pl.col("rate") == rate) & (pl.col("mode") == mode))
     at = own["load"].unique().sort().to_list()
     for i, arm in enumerate(ARMS):

@@ -45,12 +45,12 @@ def _tail(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Tails of the completion times at high load."""
+    """Completion-time tails at high load."""
     return [*_tail(tables, bound), *paths.on_paths(tables, "longer_tail")]
 
 
 def i12_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the tails."""
+    """Tail ratio."""
     return _tail(tables, bound)
 
 
@@ -77,17 +77,17 @@ def _spread(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Slow-to-fast-link ratio of the run-to-run spread of the mean completion time, for equal numbers of transactions."""
+    """Ratio between the links, slow to fast, of the run-to-run spread in mean completion time, for equal numbers of transactions."""
     return _spread(tables, bound)
 
 
 def i27_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the spreads."""
+    """Spread ratio."""
     return _spread(tables, bound)
 
 
 def distributions(tables: Tables) -> Figure:
-    """Complementary distribution of completion times at high load."""
+    """Complementary distribution of the completion times at high load."""
     q = pl.concat([table(tables, rate, "quantiles") for rate in (SLOW, FAST)])
     places = [
         (SLOW, SINGLE, HEAVY[SLOW]),
@@ -139,7 +139,7 @@ def distributions(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (distributions(t),)
 
 

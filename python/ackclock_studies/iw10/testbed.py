@@ -1,6 +1,5 @@
-"""The testbed of the slides as scenarios: servers, a limited link with 150 ms of delay each way, clients.
-
-Constants are taken from the slides where given; open questions (B1 to B11, `readings.py`) are arguments.
+"""The testbed of the slides as scenarios: servers, a limited link with a 150 ms delay each way, clients.
+Constants are the slides' where given; open questions (B1 to B11, `readings.py`) are arguments.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ PAIRS = 4
 MTU = 1500
 
 BOTTLENECK = 0
-"""Number of the limited link in the tables."""
+"""The limited link's number in the tables."""
 
 PROFILE = "linux-3.0"
-"""Closest profile to the kernels of the study, 2.6.26 and 2.6.35 (initial RTO 3 s, rate halving, FACK)."""
+"""Closest profile to the study's kernels, 2.6.26 and 2.6.35 (initial RTO 3 s, rate halving, FACK)."""
 
 KERNEL_LOADS = {SLOW: LOADS[SLOW], FAST: (0.25, 0.72, 0.96)}
-"""Loads at kernel scale: fewer on the fast link, which takes most of the kernel's time."""
+"""Loads at kernel scale: fewer on the fast link, which takes up most of the kernel's time."""
 
 KERNEL_HOSTS: dict[str, Any] = {"profile": "linux-6", "initial_rto": None}
 """Hosts at kernel scale: no setting changes the kernel's initial RTO of 1 s (B8)."""
@@ -62,13 +61,13 @@ def hosts(scale: str) -> dict[str, Any]:
 
 
 def where(rate: str, mode: str, load: float) -> str:
-    """Name of a cell."""
+    """Cell name."""
     opens = "single opens" if mode == SINGLE else "five opens"
     return f"{rate}, {opens}, {100 * load:g} %"
 
 
 def length(rate: str, scale: str) -> tuple[float, float]:
-    """Simulated seconds of a run, and the warm-up before transactions count (B10)."""
+    """Simulated time of a run, s, and the warm-up before transactions count (B10)."""
     if scale == KERNEL:
         return (1200.0, 300.0) if rate == SLOW else (20.0, 5.0)
     if rate == SLOW:
@@ -77,7 +76,7 @@ def length(rate: str, scale: str) -> tuple[float, float]:
 
 
 LASTING = (300.0, 30.0)
-"""Duration and warm-up of the cells whose values are still changing after a minute: the fast link at its highest load."""
+"""Duration and warm-up of cells with values that are still changing after a minute: the fast link at its highest load."""
 
 
 def network(
@@ -87,7 +86,7 @@ def network(
     reverse_limited: bool = False,
     rtts_s: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """One limited link. The delay comes after the limit and is the same both ways, like netem's on the router.
+    """One limited link. The delay follows the rate limit and is the same both ways, like netem's on the router.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def stack(
     delayed_ack: bool = True,
     **more: Any,
 ) -> dict[str, Any]:
-    """Settings of the hosts (B8, B9), as keys of a flow group."""
+    """Host settings (B8, B9), as keys of a flow group."""
     settings: dict[str, Any] = {"sack": sack, "delayed_ack": delayed_ack, **more}
     if initial_rto is not None:
         settings["initial_rto"] = initial_rto
@@ -137,7 +136,7 @@ def workload(
     mix: Sequence[tuple[int, float]] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """Transactions: connect, request of 200 bytes, response, close by the server."""
+    """Transactions: connect, 200-byte request, response, close by the server."""
     made: dict[str, Any] = {
         "kind": "transactions",
         "bytes": f"{segments * SEGMENT} bytes",
@@ -232,7 +231,7 @@ TRANSACTION_COLUMNS = (
     "syn_retransmissions",
     "synack_retransmissions",
 )
-"""Columns that `transactions_of` reads."""
+"""Columns read by `transactions_of`."""
 
 LINK_COLUMNS = (
     "link",
@@ -246,11 +245,11 @@ LINK_COLUMNS = (
     "seconds_queued",
     "max_wait_s",
 )
-"""Columns that `bottleneck_of` reads."""
+"""Columns read by `bottleneck_of`."""
 
 
 def transactions_of(batch: Batch) -> pl.DataFrame:
-    """Transactions with the columns that the study uses.
+    """Transactions with the columns used by the study.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """Why does IW3 gain from IW10 in the mix at high load (I17)? The slides ask; three hypotheses are tested here.
 
-(a) IW10 needs fewer round trips, so fewer transactions are open at a time. (b) IW10 loses the tail of its burst and waits for a timeout,
-leaving the queue to IW3. (c) Survivorship: only completed transactions count.
+(a) IW10 needs fewer round trips, so fewer transactions are open at a time. (b) IW10 loses the tail of its burst and
+waits for a timeout, while IW3 has the queue to itself. (c) Survivorship: only completed transactions count.
 
 Each is tested by removing its mechanism. For (b) tail losses are repaired without a timeout (RACK-TLP), or the first window is paced, so
-that its tail is not lost. For (c) incomplete transactions also count, with their age.
+that its tail is not lost. For (c), incomplete transactions also count, with their age.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MARKER = {AS_IS: "o", QUICK_REPAIR: "s", PACED: "^"}
 
 
 def run(plan: Plan) -> Data:
-    """The highest load of each link and mode, with IW3 alone and with the mix, under each change.
+    """The highest load for each link and mode, with IW3 alone and with the mix, under each change.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def run(plan: Plan) -> Data:
 
 
 def pick(tables: Tables, variant: str, rate: str, mode: str, arm: str, column: str, *, iw: int = 0) -> Array:
-    """A column of the summaries, one value per seed."""
+    """A summary column, one value per seed."""
     if variant == AS_IS:
         return loaded.times(tables, rate, mode, HEAVY[rate], arm, column, iw=iw)
     t = tables["why.times"].filter(
@@ -188,7 +188,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def answer(tables: Tables) -> str:
-    """The finding in a sentence, from this run's numbers."""
+    """The finding in one sentence, from this run's numbers."""
     table = ratios(tables)
 
     def span(variant: str, rate: str) -> str:
@@ -230,7 +230,7 @@ def answers(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "The slides ask why IW3 often does better beside IW10 at high load. Three hypotheses: (a) IW10 needs fewer rounds, so fewer "

@@ -1,7 +1,7 @@
 """Behaviour of the application: the sizes of its writes, and how a client closes (I34, I36).
 
-Each packet script drives one socket of profile `linux-3.0` in virtual time: the application's system calls are varied,
-and a scenario has none.
+Each packet script drives one socket of profile `linux-3.0` in virtual time: the application's system calls are
+varied, and scenarios have none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ackclock_studies.iw10 import testbed
 
 RESPONSE = testbed.SEGMENTS * testbed.SEGMENT
 SIZES = (128, 256, 536, 1000, 1448, 2000, 2896, 4096, 8192, 14480)
-"""Size of the server's writes, bytes; repeated until the response is complete."""
+"""Server write size, bytes; repeated until the response is complete."""
 
 SINGLES = "`ip link set dev tun0 gso_max_segs 1`\n"
 """TSO off: one packet per segment."""
@@ -37,7 +37,7 @@ HOSTS: Mapping[str, tuple[str, str]] = {
     AT_ONCE: (SINGLES, DEFAULT_BUFFER + NODELAY),
     WITH_TSO: ("", DEFAULT_BUFFER),
 }
-"""Host by send buffer and segmentation -> set-up of the script, and options of the socket."""
+"""Host by send buffer and segmentation -> script set-up and socket options."""
 
 SERVER = """0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0  bind(3, ..., ...) = 0
@@ -65,7 +65,7 @@ CLOSES: Mapping[str, int] = {
     "one byte more than it reads": RESPONSE + 1,
     "one segment more than it reads": RESPONSE + testbed.SEGMENT,
 }
-"""Length of the response, bytes, to a client that reads at most ten segments and closes."""
+"""Response length, bytes, for a client that reads at most ten segments and closes."""
 
 
 def first_burst(host: str, size: int) -> str:
@@ -77,8 +77,8 @@ def first_burst(host: str, size: int) -> str:
 
 
 def closing(length: int) -> str:
-    """Return a client that sends a request, gets an answer of `length` bytes and a FIN, reads at most ten segments, and
-    closes.
+    """Return a client that sends a request, gets a response of `length` bytes and a FIN, reads at most ten segments,
+    and closes.
     """
     made, begin = CLIENT, 1
     while begin <= length:
@@ -91,8 +91,8 @@ def closing(length: int) -> str:
 
 
 def _played(text: str) -> Played:
-    """A script played against the stack of the study. A write that does not fit into the send buffer ends the script; packets sent before
-    are unaffected.
+    """A script played against the study's stack. A write that does not fit into the send buffer ends the script;
+    packets sent before are unaffected.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder) / "script.pkt"
@@ -101,7 +101,7 @@ def _played(text: str) -> Played:
 
 
 def _sent(played: Played) -> list[str]:
-    """Packets that the stack sent, as "FLAGS first:last(bytes) ..."."""
+    """Packets sent by the stack, as "FLAGS first:last(bytes) ..."."""
     return [line.split(" > ", 1)[1] for line in played.trace if " > " in line]
 
 
@@ -241,7 +241,7 @@ def closes(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "What an application does to its socket, call by call. A server writes its response in pieces: a piece that is no whole number of segments ends in a short one, and the initial window counts segments, "

@@ -1,4 +1,4 @@
-"""Path 2 behind an interrupt-coalescing card (W13, W15, W16, W24)."""
+"""Path 2 behind an interrupt-coalescing NIC (W13, W15, W16, W24)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, geometric, good
 
 ADAPTIVE = "stability filter"
 GAINS: dict[str, dict[str, Any]] = {ADAPTIVE: {}, "τ = RTT": {"n": 0}, "0.9 per sample": {"gain": "ewma"}}
-"""Gain settings of ABSE's filter; the last two are readings of a fixed gain."""
+"""Gain settings for ABSE's filter; the last two are readings of a fixed gain."""
 
 BATCH, BE, RE = "ABSE over whole batches", "BE", "RE"
 BY_SAMPLE = "0.9 per sample"
@@ -68,7 +68,7 @@ OTHERS: dict[str, Protocol] = {
     RE: westwood(RE, estimator="re"),
     UNSMOOTHED: westwood(UNSMOOTHED, **{**FILTERS[LEVEL.main], "gain": "ewma", "level_rate": "achieved"}),
 }
-"""The slides' future work, an estimator that is aware of batches; and the two kinds that ABSE mixes, averaged at a fixed gain."""
+"""The slides' future work, a batch-aware estimator; and the two kinds combined by ABSE, averaged at a fixed gain."""
 
 REMEDIES = (*(arm(LEVEL.main, gain) for gain in GAINS), BATCH)
 
@@ -149,7 +149,7 @@ def ramps(tables: Tables, variant: str, card: str) -> Array:
 
 
 def _over(slow: Array, fast: Array, label: str, bound: Bound, **keys: Any) -> Evidence:
-    """Ratio of two times, run by run. If some runs never reached the first, the result is only a lower bound."""
+    """Ratio between two times, run by run. If some runs never reached the first, the result is only a lower bound."""
     if not np.isfinite(fast).all():
         return Evidence(label=label, value=math.nan, low=math.nan, high=math.nan, bound=bound, seeds=slow.size, **keys)
     if not np.isfinite(slow).all():
@@ -171,7 +171,7 @@ def _w13(tables: Tables, bound: Bound, card: str, key: str) -> Evidence:
 
 
 def w13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Effect of the stability filter behind a coalescing card."""
+    """Effect of the stability filter behind a coalescing NIC."""
     return [
         _w13(tables, bound, COALESCED, "ratio"),
         *(
@@ -237,7 +237,7 @@ def w16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, changed: tuple[str, str], name: str, bound: Bound) -> list[Evidence]:
-    """Percentage of a sender's extra time behind the coalescing card, beyond that of HSTCP and of FAST, that remains with another sender or card."""
+    """Percentage of a sender's extra time behind the coalescing NIC, relative to HSTCP and FAST, that remains with another sender or NIC."""
     found = []
     for other in (HSTCP, FAST):
         beyond = ramps(tables, name, COALESCED) - ramps(tables, other, COALESCED)
@@ -248,8 +248,8 @@ def _left(tables: Tables, changed: tuple[str, str], name: str, bound: Bound) -> 
 
 
 def not_low_passed(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W16 at a gain of a tenth per sample without the low-pass filter on the congestion throughput; ramp time ratios with and without the
-    filter for context.
+    """W16 at a gain of a tenth per sample without the low-pass filter on the congestion throughput; ramp-time ratios
+    with and without the filter for context.
     """
     smoothed = arm(LEVEL.main, BY_SAMPLE)
     found = _left(tables, (UNSMOOTHED, COALESCED), smoothed, bound)
@@ -347,7 +347,7 @@ def coalescing(tables: Tables) -> Figure:
 
 
 def start_up(tables: Tables) -> Figure:
-    """The first second behind the card: fixed average against stability filter (slide 21)."""
+    """The first second behind the NIC: fixed average against stability filter (slide 21)."""
     shown = {
         arm(LEVEL.main, ADAPTIVE): (OKABE_ITO["vermilion"], "-"),
         arm(LEVEL.main, GAIN.main): (OKABE_ITO["orange"], "--"),
@@ -380,7 +380,7 @@ def start_up(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (coalescing(t), start_up(t))
 
 

@@ -37,7 +37,7 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.readings import FILTERS, LEVEL, PEAK, PEAKS
 
 JITTERS_US = (0, 5, 10, 20, 50, 100, 200, 400, 800)
-"""Return-path jitter, uniform from 0, that adds variance to the samples (W14)."""
+"""Return-path jitter, uniform from 0, which adds variance to the samples (W14)."""
 
 
 def run_damping(plan: Plan) -> Data:
@@ -81,7 +81,7 @@ def run_damping(plan: Plan) -> Data:
     interval_s = 0.05
 
     def queue(batch: Batch) -> pl.DataFrame:
-        """T_k and the queue in intervals of 50 ms."""
+        """T_k and the queue in 50 ms intervals."""
         bin_of = (pl.col("t_s") / interval_s).floor().cast(pl.Int64).alias("bin")
         level = (
             controller_after(batch, 5.0)
@@ -150,7 +150,7 @@ _KEYS = {"last ten": "last", "all time": "all"}
 
 
 def w14_much(tables: Tables) -> Sequence[Evidence]:
-    """Proportionality: tau grows with the first power of the variation."""
+    """Proportionality: tau is linear in the variation."""
     found = []
     for peak in PEAKS:
         t = tables["damping.variance"].filter((pl.col("u_max") == peak) & (pl.col("cov") > 0)).sort("run", "jitter_us")
@@ -215,7 +215,7 @@ SHOWN = 1.1
 
 
 def damping(tables: Tables) -> Figure:
-    """Tau against the variation of the samples, and T_k against the queue."""
+    """Tau against sample variation, and T_k against the queue."""
     t = (
         tables["damping.variance"]
         .group_by("u_max", "jitter_us")
@@ -261,7 +261,7 @@ def _saturates(t: pl.DataFrame) -> bool:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (damping(t),)
 
 

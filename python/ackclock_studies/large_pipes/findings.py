@@ -53,7 +53,7 @@ def _starts(tables: Tables) -> str:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Completion time of the slides' transfer."""
+    """Completion time of the transfer on the slides."""
     t = result.tables
     main = {p: _mean(transfers.means(t, p)) for p in PROTOCOLS}
     few = 100

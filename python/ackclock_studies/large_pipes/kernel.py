@@ -35,7 +35,7 @@ from ackclock_studies.large_pipes.paths import ALABAMA, CALTECH, HSTCP, LINUX_WI
 
 WESTWOOD_PLUS = "Westwood+"
 SENDERS = {NEWRENO: "reno", HSTCP: "highspeed", WESTWOOD_PLUS: "westwood-plus"}
-"""Name -> controller; the kernel calls the last one westwood."""
+"""Name -> controller; the kernel's name for the last one is westwood."""
 
 COLOURS = {NEWRENO: OKABE_ITO["blue"], HSTCP: OKABE_ITO["vermilion"], WESTWOOD_PLUS: OKABE_ITO["green"]}
 
@@ -192,13 +192,13 @@ def run_sharing(plan: Plan) -> Data:
 
 
 def ramp_s(tables: Tables, path: Bottleneck, name: str) -> float:
-    """Time to 90 % of the capacity, s; if never reached, the length of the run as a lower bound."""
+    """Time to 90 % of the capacity, s; if never reached, the run length as a lower bound."""
     t = tables["ramps.times"].filter((pl.col("path") == path.name) & (pl.col("protocol") == name))
     return min(float(t["ramp_s"][0]), RAMP_SECONDS[path.name])
 
 
 def completion_s(tables: Tables, queue: int, name: str) -> float:
-    """Completion time of the 100 MB transfers, s."""
+    """Completion times of the 100 MB transfers, s."""
     t = tables["transfers.times"].filter((pl.col("queue") == queue) & (pl.col("protocol") == name))
     return float(t["completion_s"][0])
 

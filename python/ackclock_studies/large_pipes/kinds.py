@@ -85,7 +85,7 @@ def run_kinds(plan: Plan) -> Data:
 
 
 def _of_fair(tables: Tables, estimator: str, setting: str) -> Array:
-    """Ratio of the estimate to the fair share: a row per run, a column per flow."""
+    """Ratio of the estimate to the fair share: one row per run, one column per flow."""
     t = tables["kinds.estimates"].filter((pl.col("estimator") == estimator) & (pl.col("setting") == setting))
     rows = t.sort("run", "flow").with_columns((pl.col("estimate_bps") / pl.col("fair_bps")).alias("of_fair"))
     return rows["of_fair"].to_numpy().reshape(t["run"].n_unique(), -1)
@@ -155,7 +155,7 @@ def w30(tables: Tables) -> Sequence[Evidence]:
 
 
 def w30_much(tables: Tables) -> Sequence[Evidence]:
-    """Distance from the better of the two kinds in each setting."""
+    """Distance from the better kind in each setting."""
     worst = 100 * np.abs(_of_fair(tables, ABSE, SHARED) - 1).max(axis=1)
     label = "ABSE, four flows: worst flow's distance from the fair share"
     return [
@@ -167,7 +167,7 @@ def w30_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report: slide 4 as numbers."""
+    """Report blocks: slide 4 as numbers."""
     return (pairs_and_trains(tables),)
 
 

@@ -45,7 +45,7 @@ from ackclock_studies.large_pipes.style import COLOUR, DASH, MARKER
 QUOTED = FILTERS[FILTER.main]
 
 LOSSES = (0.001, 0.002, 0.003, 0.005)
-"""A3: "PER 0.1 up to 0.5" read as percent."""
+"""A3: "PER 0.1 up to 0.5", read as percentages."""
 
 ESTIMATORS = {
     "TCPW, SACK on": paths.westwood("TCPW, SACK on", sack=True, **QUOTED),
@@ -57,7 +57,7 @@ ESTIMATORS = {
 }
 """Senders besides the four protocols that may affect the ranking under loss."""
 BESIDE = tuple(ESTIMATORS)[1:]
-"""Senders that appear only in the figure."""
+"""Senders shown only in the figure."""
 
 
 def _cells(table: str, senders: Mapping[str, paths.Protocol], plan: Plan) -> Data:
@@ -144,7 +144,7 @@ def w10_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def w11(tables: Tables) -> Sequence[Evidence]:
-    """Throughput falls with loss, over the range and from each loss rate to the next."""
+    """Throughput falls with loss, over the whole range and from each loss rate to the next."""
     found = []
     for protocol in PROTOCOLS:
         ratio = throughputs(tables, protocol, LOSSES[-1]) / throughputs(tables, protocol, LOSSES[0])
@@ -213,7 +213,7 @@ def random_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (random_loss(t),)
 
 

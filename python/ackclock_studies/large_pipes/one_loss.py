@@ -42,13 +42,13 @@ WINDOWS = {"2 MiB": 2 << 20, "16 MiB": 16 << 20}
 
 LOSSY, FOUR = "alone, 0.1 % loss", "four flows"
 COMPANY = {LOSSY: (1, 0.001), FOUR: (4, 0.0)}
-"""(runs, loss) for repeated losses: flows of TCPW, and random loss."""
+"""(runs, loss) for repeated losses: TCPW flows, and random loss."""
 WITH_SACK, BY_SAMPLE = "alone, 0.1 % loss, SACK on", "four flows, exponential average"
 CHANGED = {
     WITH_SACK: (LOSSY, replace(SENDERS[TCPW], sack=True)),
     BY_SAMPLE: (FOUR, paths.tcpw(gain="ewma")),
 }
-"""Arms for the causes of W29 -> the original case, and a sender that differs in one property."""
+"""Arms for the causes behind W29 -> the original case, and a sender that differs in one property."""
 
 
 def scenario(protocol: str) -> Scenario:
@@ -166,7 +166,7 @@ def back_s(tables: Tables, protocol: str) -> float:
 
 
 def w27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """NewReno's recovery on a full path, compared with that of the others."""
+    """NewReno's recovery on a full path, compared with the others'."""
     slow = back_s(tables, NEWRENO)
     found = [
         Evidence(
@@ -237,13 +237,13 @@ def w29(tables: Tables) -> Sequence[Evidence]:
 
 
 def _share(tables: Tables, company: str) -> Array:
-    """Ratio of ssthresh after a loss to the path's capacity for the flow, one value per run."""
+    """Ratio of ssthresh after a loss to the flow's path capacity, one value per run."""
     flows, _ = COMPANY[CHANGED[company][0] if company in CHANGED else company]
     return np.asarray(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp)
 
 
 def nearer(tables: Tables, bound: Bound, *, company: str, key: str) -> Sequence[Evidence]:
-    """Logarithmic distance from the path's capacity: the fraction that remains if one mechanism is changed, run by run."""
+    """Logarithmic distance from the path capacity: the fraction that remains if one mechanism is changed, run by run."""
     own = _share(tables, company)
     left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
     label = f"{company}: left of the distance from what the path carries (logarithm)"
@@ -316,7 +316,7 @@ def after_one_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (after_one_loss(t),)
 
 

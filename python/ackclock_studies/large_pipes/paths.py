@@ -1,4 +1,4 @@
-"""Scenarios of the slides' two paths and their hosts. Questions that the slides leave open are answered by the plan (`readings`)."""
+"""Scenarios of the slides' two paths and their hosts. The plan (`readings`) settles questions that the slides leave open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ackclock.study import Plan
 
 Where: TypeAlias = "Plan | Mapping[str, pl.DataFrame]"
-"""Where the reading comes from: a plan in an experiment, tables in a claim."""
+"""Source of the reading: a plan in an experiment, tables in a claim."""
 
 MTU, SEGMENT = 1500, 1448
 
@@ -48,15 +48,15 @@ class Bottleneck:
 
     @property
     def bdp(self) -> float:
-        """Packets that fill the path without queueing."""
+        """Number of packets that fill the path without queueing."""
         return self.rate_bps * self.rtt_s / 8 / MTU
 
 
 ALABAMA = Bottleneck(name="155 Mb/s, 64 ms", rate_bps=155_000_000, rtt_s=0.064, queue=400)
-"""Path 1, as PathRate measured it: 155 Mb/s at IP. 5.8 s for 100 MB fit no other reading (A1)."""
+"""Path 1, as PathRate measured it: 155 Mb/s at IP. 5.8 s for 100 MB is consistent with no other reading (A1)."""
 
 ALABAMA_ATM = Bottleneck(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, rtt_s=0.064, queue=400)
-"""Path 1 as a true OC-3c ATM link that carries 1500-byte packets: 149.76 Mb/s of SONET payload, 48 of 53 bytes, 32 cells per packet."""
+"""Path 1 as a true OC-3c ATM link carrying 1500-byte packets: 149.76 Mb/s of SONET payload, 48 of 53 bytes, 32 cells per packet."""
 
 CALTECH = Bottleneck(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
 """Path 2."""
@@ -65,20 +65,20 @@ BUFFERS = (50, 100, 200, 240, 400, 827)
 """A6: queue sizes considered for path 1, packets."""
 
 MAIN: Mapping[str, Any] = {}
-"""Main reading of every question."""
+"""Main reading for every question."""
 
 TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
 LINUX_WINDOW = "1536 KiB"
-"""Window that Linux derives from a 2 MB socket buffer."""
+"""Window derived by Linux from a 2 MB socket buffer."""
 
 _WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
 """Reading of the window -> bytes."""
 
 
 def receiver(where: Where, *, freebsd: bool) -> dict[str, Any]:
-    """Stack settings of the receiver, which are the same for all senders (slide 5).
+    """Receiver stack settings, the same for all senders (slide 5).
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Protocol:
     sack: bool = True
 
     def host(self, where: Where, **stack: Any) -> dict[str, Any]:
-        """Keys of a flow group.
+        """Flow group keys.
 
         Parameters
         ----------
@@ -143,12 +143,12 @@ class Protocol:
 
 
 def westwood(name: str = TCPW, *, sack: bool = False, **options: Any) -> Protocol:
-    """Return TCP Westwood with options of the controller; the defaults are ABSE, Astart and a host without SACK."""
+    """Return TCP Westwood with these controller options; the defaults are ABSE, Astart and a host without SACK."""
     return Protocol(name=name, controller="westwood", options={"estimator": "abse", **options}, freebsd=True, sack=sack)
 
 
 def tcpw(where: Where = MAIN, name: str = TCPW, **options: Any) -> Protocol:
-    """TCPW in a reading; options of the controller given here take precedence."""
+    """TCPW in a reading; controller options given here take precedence."""
     read = {"u_max": PEAKS[PEAK.of(where)], **FILTERS[FILTER.of(where)]}
     return westwood(name, sack=SACK.of(where) == "on", **{**read, **options})
 
@@ -161,7 +161,7 @@ def fast(where: Where = MAIN) -> Protocol:
 
 
 def senders(where: Where = MAIN) -> dict[str, Protocol]:
-    """The four protocols of the slides in a reading."""
+    """The slides' four protocols in a reading."""
     return {
         TCPW: tcpw(where),
         FAST: fast(where),
@@ -175,15 +175,15 @@ SENDERS = senders()
 
 
 def queue_of(where: Where) -> int:
-    """Queue limit of path 1's bottleneck in this reading, packets."""
+    """Queue limit at path 1's bottleneck in this reading, packets."""
     return int(QUEUE.of(where))
 
 
 PER_PACKET: dict[str, Any] = {"receive_cost": "1500 ns"}
-"""A card that raises an interrupt for each packet; each packet costs the host 1.5 µs, the gap between two packets of a batch."""
+"""A NIC that raises an interrupt for each packet; each packet costs the host 1.5 µs, the gap between packets in a batch."""
 
 COALESCING: dict[str, Any] = {"receive_interval": "125 us", **PER_PACKET}
-"""Interrupt throttling at 8000 per second, the card's usual setting at that time."""
+"""Interrupt throttling at 8000 per second, the NIC's usual setting at that time."""
 
 
 def network(
@@ -211,7 +211,7 @@ def network(
 
 
 def background(path: Bottleneck, share: float) -> dict[str, Any]:
-    """Other users: on-off traffic that makes runs differ, like night traffic on the Internet.
+    """Other users: on-off traffic that makes runs differ, like night-time traffic on the Internet.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def background(path: Bottleneck, share: float) -> dict[str, Any]:
 def in_a_row(
     path: Bottleneck, protocol: Protocol, *, runs: int, each_s: float, every_s: float, **keys: Any
 ) -> Scenario:
-    """Bulk runs one after another, started as by a script; each finds the metrics cache that the earlier runs left on its host.
+    """Bulk runs one after another, as started by a script; each one uses the metrics cached on its host by earlier runs.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def scenario(
 def unequal(
     path: Bottleneck, protocol: Protocol, ratio: int, *, duration_s: float, queue: int, record: Mapping[str, Any]
 ) -> Scenario:
-    """Two flows of one kind. The first has 1/`ratio` of the path's round-trip time, the second has all of it."""
+    """Two flows of one kind. The first has 1/`ratio` of the path's RTT, the second the full RTT."""
     short = path.rtt_s / max(ratio, 1)
     delays = [short / 2, path.rtt_s / 2]
     limited = {"rate": f"{path.rate_bps} bit/s", "queue": {"kind": "drop-tail", "limit": f"{queue} packets"}}

@@ -1,4 +1,4 @@
-"""Packet pairs through both readings of path 1, and the fastest transfer over each (W1)."""
+"""Packet pairs over both readings of path 1, and the fastest transfer over each (W1)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CROSSED = 0.2
 
 
 def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
-    """Pairs from a Gigabit card. Other users send from another card, so that their packets can fall between those of a pair."""
+    """Pairs from a Gigabit NIC. Other users send from another NIC, so that their packets can fall between those of a pair."""
     made = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload, users=CROSSED).to_dict()
     card = {"rate": "1 Gbit/s", "delay": f"{0.5e6 * path.rtt_s:.0f} us"}
     bottleneck = {k: v for k, v in made["network"]["bottleneck"].items() if k in ("rate", "queue")}
@@ -55,7 +55,7 @@ def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
 
 
 def run_probe(plan: Plan) -> Data:
-    """Packet pairs through both readings of path 1 with other users present, and the fastest 100 MB transfer over each.
+    """Packet pairs over both readings of path 1 with other users present, and the fastest 100 MB transfer over each.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def run_probe(plan: Plan) -> Data:
 
 
 def _mode(rates: Array) -> float:
-    """Rate, within 1 %, around which most pairs lie."""
+    """Rate, to within 1 %, around which most pairs lie."""
     near = [(np.abs(rates / rate - 1) < 0.01).sum() for rate in rates]
     return float(np.median(rates[np.abs(rates / rates[int(np.argmax(near))] - 1) < 0.01]))
 

@@ -101,7 +101,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "exponential average": {"gain": "ewma"},
     "packet pairs": {"estimator": "be"},
 }
-"""Options of the controller for each reading of `FILTER`."""
+"""Controller options for each reading of `FILTER`."""
 
 PEAKS = {"last ten": "last-10", "all time": "all-time"}
 
@@ -115,8 +115,8 @@ TOGETHER: Mapping[str, str] = {
     "alpha": "100",
 }
 """The reading under which all four completion times of slide 12 are reproduced, found by a search over all 3,456 readings. W25 is known to
-hold in this one only (70 are undecided with the few runs of the search). Its filter is the remedy of slide 21. No reading with the
-stability filter as quoted on slides 18 and 20 is known to give all four.
+hold in this one only (70 are undecided with the few runs of the search). Its filter is slide 21's remedy. No reading
+with the stability filter as quoted on slides 18 and 20 is known to reproduce all four.
 """
 
 ADOPTED: tuple[tuple[str, str, str, str], ...] = (
@@ -133,7 +133,7 @@ ADOPTED: tuple[tuple[str, str, str, str], ...] = (
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         Table(
             caption="Readings with one option. Those with several are in section Readings.",

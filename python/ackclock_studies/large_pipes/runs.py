@@ -1,4 +1,4 @@
-"""Helpers shared by the chapters: ramps, columns, and times that a run may not reach."""
+"""Helpers shared by the chapters: ramps, columns, and times that may not be reached within a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOODPUT = {"goodput": ("flow", "t_s", "goodput_bps")}
 
 
 def goodput_of_first(batch: Batch) -> pl.DataFrame:
-    """Goodput of the first flow over time."""
+    """First flow's goodput over time."""
     return batch.goodput.filter(pl.col("flow") == 0).select("seed", "t_s", "goodput_bps")
 
 
@@ -37,14 +37,14 @@ def ramp(path: Bottleneck, share: float = 1.0) -> Reduce:
 
 
 def column_of(table: pl.DataFrame, column: str, **keys: Any) -> Array:
-    """Values of a column in the rows with the given keys."""
+    """Column values in the rows with the given keys."""
     for key, value in keys.items():
         table = table.filter(pl.col(key) == value)
     return table.sort("run")[column].to_numpy().astype(np.float64)
 
 
 def pick(tables: Tables, table: str, column: str, **keys: object) -> Array:
-    """A column of one cell, one value per run."""
+    """One cell's column, one value per run."""
     t = tables[table]
     for key, value in keys.items():
         t = t.filter(pl.col(key) == value)
@@ -71,7 +71,7 @@ def mean_time(times: Array, cap_s: float, label: str, bound: Bound, *, key: str 
 
 
 def geometric(ratios: Array) -> Estimate:
-    """Geometric mean of positive ratios, one per run, with Student's interval of their logarithms; `NOTHING` if a ratio is unknown."""
+    """Geometric mean of positive ratios, one per run, with Student's interval for their logarithms; `NOTHING` if a ratio is unknown."""
     if not (np.isfinite(ratios).all() and (ratios > 0).all()):
         return NOTHING
     e = mean_over_runs(np.log(ratios))

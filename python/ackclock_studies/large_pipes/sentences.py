@@ -1,4 +1,4 @@
-"""Every sentence and figure of the slides, with its outcome."""
+"""Every sentence and figure on the slides, with its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharing between flows: of one kind, with NewReno, and over different round-trip times (W18, W20, W26)."""
+"""Sharing between flows: of one kind, with NewReno, and with different RTTs (W18, W20, W26)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shares(batch: Batch) -> pl.DataFrame:
 
 
 def run(plan: Plan) -> Data:
-    """Two and four flows of one kind; half of them against NewReno; unequal round-trip times.
+    """Two and four flows of one kind; half of them against NewReno; unequal RTTs.
 
     Returns
     -------
@@ -113,7 +113,7 @@ _KEY = {ALABAMA.name: "path1", CALTECH.name: "path2"}
 
 
 def jain_per_run(table: pl.DataFrame) -> list[float]:
-    """Jain's index of each run."""
+    """Jain's index for each run."""
     return [
         metrics.jain(own["goodput_bps"].to_list())
         for _, own in table.sort("run", "flow").group_by("run", maintain_order=True)
@@ -126,7 +126,7 @@ def _same(tables: Tables, path: Bottleneck, protocol: str, n: int) -> pl.DataFra
 
 
 def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fairness among flows of one kind on both paths; for two FAST flows also the prediction of FAST's law."""
+    """Fairness among flows of one kind on both paths; for two FAST flows also the prediction from FAST's law."""
     found: list[Evidence] = []
     first: list[Evidence] = []
     for path in (ALABAMA, CALTECH):
@@ -144,7 +144,7 @@ def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _share_of_first(rows: pl.DataFrame) -> Array:
-    """Ratio of the goodput of the flow that started first to the mean of all flows, by run."""
+    """Ratio of the first flow's goodput to the mean over all flows, by run."""
     goodput = pl.col("goodput_bps")
     each = rows.sort("run", "flow").group_by("run", maintain_order=True)
     return each.agg(goodput.first() / goodput.mean())["goodput_bps"].to_numpy()
@@ -167,7 +167,7 @@ def w20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck = ALABAMA) -> Array:
-    """F for each run: ratio of NewReno's mean throughput next to X to that with NewReno flows only."""
+    """F for each run: ratio of NewReno's mean throughput beside X to that among NewReno flows only."""
     mixed = tables["sharing.mixed"].filter(
         (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n)
     )
@@ -179,14 +179,14 @@ def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck
 
 
 def _short_over_long(tables: Tables, protocol: str, ratio: int) -> Array:
-    """Short-to-long ratio of the throughputs of the two round-trip times, per run."""
+    """Throughput ratio between the short-RTT and the long-RTT flow, per run."""
     t = tables["sharing.rtts"].filter((pl.col("protocol") == protocol) & (pl.col("ratio") == ratio)).sort("run", "flow")
     short, long = (t.filter(pl.col("flow") == f)["goodput_bps"].to_numpy() for f in (0, 1))
     return np.asarray(short / np.maximum(long, 1.0))
 
 
 def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Unequal round-trip times: shares closer to equal than with NewReno."""
+    """Unequal RTTs: shares closer to equal than with NewReno."""
     found = []
     for ratio, weighs in ((2, True), (5, False), (10, False)):
         base = np.abs(np.log(_short_over_long(tables, NEWRENO, ratio)))
@@ -203,7 +203,7 @@ def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _index(values: Array) -> Estimate:
-    """Mean of Jain's index, with an interval that stays below one: symmetric on a logarithmic scale of the distance from one."""
+    """Mean of Jain's index, with an interval that stays below one: symmetric in the logarithm of the distance from one."""
     missing = estimates.ratio(1 - values, np.ones_like(values))
     return Estimate(
         value=1 - missing.value, low=max(1 - missing.high, 0), high=1 - missing.low, level=0.95, n=missing.n
@@ -211,7 +211,7 @@ def _index(values: Array) -> Estimate:
 
 
 def sharing_bars(tables: Tables) -> Figure:
-    """Fairness and friendliness on both paths, round-trip times (slides 13, 22, 23)."""
+    """Fairness and friendliness on both paths, and unequal RTTs (slides 13, 22, 23)."""
     rows: list[dict[str, Any]] = []
 
     def add(measure: str, protocol: str, at: str, values: Array) -> None:
@@ -280,7 +280,7 @@ def sharing_bars(tables: Tables) -> Figure:
 
 
 def over_time(tables: Tables) -> Figure:
-    """NewReno's share against one other flow over the second half, both paths, run by run (slides 13 and 22)."""
+    """NewReno's share against one other flow in the second half, both paths, run by run (slides 13 and 22)."""
     rows = [
         {"path": path.name, "protocol": protocol, "run": run, "share": 100 * share}
         for path in (ALABAMA, CALTECH)
@@ -322,7 +322,7 @@ def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (sharing_bars(t), over_time(t))
 
 

@@ -20,8 +20,8 @@ STALE_AFTER_S = 60.0
 
 
 def stale(protocol: str = NEWRENO) -> Scenario:
-    """Return a transfer under random loss, as in the experiment of slide 15, then one without: the cache entry left by
-    the first is stale for the second.
+    """Return a transfer under random loss, as in slide 15's experiment, then one without: the first one's cache entry
+    is stale for the second.
     """
     return paths.scenario(
         ALABAMA,

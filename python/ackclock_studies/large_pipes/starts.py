@@ -47,14 +47,14 @@ from ackclock_studies.large_pipes.transfers import LOSING
 RAMP_S = 30.0
 GROUP = 10
 LONG = {ALABAMA.name: (60.0, 65.0, 1.0), CALTECH.name: (2.0, 3.0, 0.02)}
-"""Runs in a row: writing time, interval between starts, goodput interval; s."""
+"""Consecutive runs: writing time, interval between starts, goodput interval; s."""
 
 
 LINUX_TCPW = "TCPW, Linux's host"
 
 
 def overflown(protocol: str) -> str:
-    """Return the name of a protocol behind `LOSING` packets."""
+    """Return the name of a protocol with a queue of `LOSING` packets."""
     return f"{protocol}, queue of {LOSING}"
 
 
@@ -111,7 +111,7 @@ def in_a_row(path: Bottleneck, protocol: str, queue: int | None = None, **keys: 
 
 
 def own_time(path: Bottleneck) -> Reduce:
-    """Reduces a batch to the goodput of each run, with times relative to its start."""
+    """Reduces a batch to each run's goodput, with times relative to its start."""
     each, every, _ = LONG[path.name]
 
     def reduce(batch: Batch) -> pl.DataFrame:
@@ -200,7 +200,7 @@ def per_second(tables: Tables, table: str, protocol: str, start_s: float, stop_s
 
 
 def w2(tables: Tables) -> Sequence[Evidence]:
-    """Time to 90 % of the capacity from a cold start on path 1, and the faster protocol."""
+    """Time to 90 % of the capacity after a cold start on path 1, and the faster protocol."""
     t = {p: ramp_times(tables, p) for p in PROTOCOLS}
     return [*_later(t, SLOWER), *_each(t)]
 
@@ -213,7 +213,7 @@ SLOWER = above(1, margin=0.1)
 
 
 def on_linux(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W2: delay of TCPW against FAST on the same host."""
+    """W2: TCPW's delay relative to FAST on the same host."""
     t = {p: ramp_times(tables, p) for p in (LINUX_TCPW, TCPW, FAST)}
     return [
         Evidence.of(ratio_of_times(t[LINUX_TCPW], t[FAST]), f"time to 90 %, {LINUX_TCPW} / FAST", bound, key="linux"),
@@ -222,7 +222,7 @@ def on_linux(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_starts_overflow(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W2: ratio of the ramp times of HSTCP and NewReno behind a queue that their starts overflow to those behind one that holds the start."""
+    """W2: ratio of HSTCP's and NewReno's ramp times with a queue that their slow start overflows to those with one that it does not."""
     found = []
     for protocol in (HSTCP, NEWRENO):
         own = float(np.median(ramp_times(tables, protocol)))
@@ -254,13 +254,13 @@ def w2_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def spreads(rows: Array) -> Array:
-    """Coefficient of variation across the runs of each group, mean over the seconds."""
+    """Coefficient of variation across each group's runs, averaged over the seconds."""
     mean = rows.mean(axis=1)
     return np.asarray(np.nanmean(rows.std(axis=1, ddof=1) / np.where(mean > 0, mean, np.nan), axis=1))
 
 
 def w3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Deviation between the ten runs over the first ten seconds."""
+    """Deviation between the ten runs in the first ten seconds."""
     return _spread_ratios(tables, bound)
 
 
@@ -302,7 +302,7 @@ def w4_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _start(tables: Tables, protocol: str, runs: slice) -> Array:
-    """Goodput in the first 100 ms on path 2, Mb/s, mean over each group's runs."""
+    """Goodput in the first 100 ms on path 2, Mb/s, averaged over each group's runs."""
     rows = per_second(tables, "caltech.goodput", protocol, 0, 0.1)
     return np.asarray(rows[:, runs].mean(axis=(1, 2)) / 1e6)
 
@@ -329,7 +329,7 @@ def w12(tables: Tables) -> Sequence[Evidence]:
 
 
 def w17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Average throughput of TCPW and of FAST."""
+    """Average throughput of TCPW and FAST."""
     one = {p: per_second(tables, "series.goodput", p, 0, 60).mean(axis=(1, 2)) for p in (TCPW, FAST)}
     two = {p: column_of(tables["caltech.average"], "goodput_bps", protocol=p) for p in (TCPW, FAST)}
     return [
@@ -339,7 +339,7 @@ def w17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: str) -> Figure:
-    """Throughput over time with its spread over the runs of a group."""
+    """Throughput over time, with its spread over a group's runs."""
     t = tables[table]
     empty = pl.col("of_group") == 0
     cache = pl.when(empty).then(pl.lit("first run")).otherwise(pl.lit("later runs")).alias("cache")
@@ -403,7 +403,7 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         over_time(t, ALABAMA, "series.goodput", "path-1", "10 and 11"),
         over_time(t, CALTECH, "caltech.goodput", "path-2", "18 and 19"),

@@ -1,4 +1,4 @@
-"""Appearance of protocols in every figure."""
+"""Appearance of the protocols in every figure."""
 
 from __future__ import annotations
 

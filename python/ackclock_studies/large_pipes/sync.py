@@ -100,7 +100,7 @@ CONTROLS = {
         for queue in (0.5, 1.0)
     )
 }
-"""Other senders in the cells where FAST's flows are alone and their alphas exceed the queue."""
+"""Other senders in the cells where FAST flows are alone and their alphas exceed the queue."""
 
 
 def run_sync(plan: Plan) -> Data:
@@ -183,7 +183,7 @@ def _cell(tables: Tables, setting: str, column: str) -> Array:
 
 
 def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Synchronisation of FAST's flows: windows that rise and fall together if the queue is too small for the sum of all alphas."""
+    """Synchronisation of FAST flows: windows that rise and fall together if the queue is smaller than the sum of all alphas."""
     found, shown = [], []
     for name, setting in SYNC.items():
         swing, together = (mean_over_runs(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
@@ -220,7 +220,7 @@ def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Oscillation behind a queue that fits the packets of all flows."""
+    """Oscillation with a queue that has room for all flows' packets."""
     return [
         Evidence.of(
             mean_over_runs(_cell(tables, name, "swing_packets")),
@@ -234,7 +234,7 @@ def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def bands(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Four flows with alpha by rate: below 100 Mb/s each keeps 20 packets, not 200."""
+    """Four flows with rate-dependent alpha: below 100 Mb/s each keeps 20 packets, not 200."""
     by_rate, fixed = (mean_over_runs(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))
     return [
         Evidence.of(by_rate, f"{BANDED.name}: packets queued", bound, unit="packets", key="by_rate"),
@@ -286,7 +286,7 @@ def fast_in_step(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (fast_in_step(t),)
 
 

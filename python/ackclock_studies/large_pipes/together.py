@@ -38,7 +38,7 @@ AS_QUOTED = f"{TCPW}, filter as quoted"
 
 
 def run_together(plan: Plan) -> Data:
-    """All four protocols in the reading that reproduces their four times, and the negative control in the main reading.
+    """All four protocols in the reading that reproduces their times, and the negative control in the main reading.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def run_together(plan: Plan) -> Data:
 
 
 def w26(tables: Tables) -> Sequence[Evidence]:
-    """All four printed times in the one reading found to give them."""
+    """All four printed times, in the one reading found to reproduce them."""
     queue = int(TOGETHER["queue"])
     quoted = mean_time(
         means(tables, AS_QUOTED, queue=queue, table="together.times"),
@@ -82,7 +82,7 @@ def control(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _tens(tables: Tables, protocol: str) -> Array:
-    """Times by group and position; TCPW's transfers, which use no cache, are put into groups of ten."""
+    """Times by group and position; TCPW's transfers, which use no cache, are grouped by ten."""
     own = groups(tables, protocol, queue=int(TOGETHER["queue"]), table="together.times")
     return own if own.shape[1] > 1 else own[: len(own) // GROUP * GROUP].reshape(-1, GROUP)
 
@@ -128,7 +128,7 @@ def in_a_row(tables: Tables) -> Figure:
 
 
 def beside_the_slides(tables: Tables) -> Table:
-    """The four times: slides, main reading, and the reading that was found."""
+    """The four times: on the slides, in the main reading, and in the reading found."""
 
     def told(values: Array) -> str:
         return number(float(values.mean()), "s") if np.isfinite(values).all() else "> 60 s in some"
@@ -158,7 +158,7 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (beside_the_slides(t), in_a_row(t))
 
 

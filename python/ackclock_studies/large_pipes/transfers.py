@@ -49,7 +49,7 @@ TOLERANCE = {TCPW: 0.10, FAST: 0.10, HSTCP: 0.15, NEWRENO: 0.15}
 """Tolerance around the slides' time; our choice."""
 
 NAMES = {TCPW: "tcpw", FAST: "fast", HSTCP: "highspeed", NEWRENO: "newreno"}
-"""Protocol -> name of its experiment; each experiment has its own grid, of the parameters that affect the protocol."""
+"""Protocol -> name of its experiment; each experiment has its own grid, made of the parameters that affect the protocol."""
 
 SHARED = (QUEUE, ACKS, WINDOW)
 READS: dict[str, tuple[Reading, ...]] = {
@@ -78,7 +78,7 @@ def scenario(protocol: Protocol, queue: int, where: Where = paths.MAIN, *, users
 
 
 def completion(batch: Batch) -> pl.DataFrame:
-    """Completion times without the handshake (section 7 of the fact sheet's metrics), infinite if incomplete."""
+    """Completion times excluding the handshake (fact sheet, metrics, section 7), infinite if incomplete."""
     flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "transfer")
     return batch.flows.filter(pl.col("flow") < flows).select(
         "seed",
@@ -94,7 +94,7 @@ NEEDS: dict[str, Sequence[str]] = {"flows": ("flow", "start_s", "established_s",
 
 
 def cells_of(protocol: Protocol, queues: Sequence[int], where: Where, seeds: int) -> list[Cell]:
-    """Return 100 MB by one protocol behind each queue."""
+    """Return 100 MB transfers by one protocol through each queue."""
     return [
         Cell(
             scenario=scenario(protocol, queue, where, users=0.0 if queue == CONTROL else 0.02),
@@ -109,7 +109,7 @@ def cells_of(protocol: Protocol, queues: Sequence[int], where: Where, seeds: int
 
 
 def run_of(name: str) -> Callable[[Plan], Data]:
-    """The experiment of one protocol: 100 MB, in the main reading behind every queue.
+    """One protocol's experiment: 100 MB; in the main reading through every queue.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def run_of(name: str) -> Callable[[Plan], Data]:
         sender = paths.senders(plan)[name]
         if plan.reading:
             return collect(NAMES[name], cells_of(sender, (paths.queue_of(plan),), plan, seeds), plan, numbered=True)
-        few = seeds if one else plan.count(quick=2, paper=10)  # queues that appear only in the figure
+        few = seeds if one else plan.count(quick=2, paper=10)  # queues shown only in the figure
         cells = [
             cell
             for queue in BUFFERS
@@ -136,7 +136,7 @@ def run_of(name: str) -> Callable[[Plan], Data]:
 
 
 def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: str = "") -> Array:
-    """Completion times, s: a row for each group, a column for each of its transfers.
+    """Completion times, s: one row per group, one column per transfer.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: st
 
 
 def means(tables: Tables, protocol: str, **at: Any) -> Array:
-    """Mean completion time of each group, which slide 12 prints as "on average"."""
+    """Mean completion time of each group, labelled "on average" on slide 12."""
     return np.asarray(groups(tables, protocol, **at).mean(axis=1))
 
 
@@ -166,14 +166,14 @@ def _within(protocol: str) -> Bound:
 
 
 def time_of_group(tables: Tables, protocol: str, **at: Any) -> Evidence:
-    """Mean completion time of a group, compared with the slides' (`at` as for `groups`)."""
+    """Mean completion time of a group, compared with the slides' (`at` as in `groups`)."""
     label = f"100 MB, {protocol}, mean of a group"
     key = f"time_{NAMES[protocol]}"
     return mean_time(means(tables, protocol, **at), EVERY_S, label, _within(protocol), key=key)
 
 
 def _beside(tables: Tables, protocol: str) -> list[Evidence]:
-    """First and later transfers, and the other queues, which only the main reading runs."""
+    """First and later transfers, and the other queues, run only in the main reading."""
     found = []
     own = groups(tables, protocol)
     if own.shape[1] > 1:
@@ -191,12 +191,12 @@ def _beside(tables: Tables, protocol: str) -> list[Evidence]:
 
 
 def time_of(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
-    """W5 to W8: the printed time of one protocol."""
+    """W5 to W8: one protocol's printed time."""
     return [time_of_group(tables, protocol), *_beside(tables, protocol)]
 
 
 def w6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """FAST like TCPW: the same to within a tenth."""
+    """FAST like TCPW: the same to within 10 %."""
     fast, westwood = mean_over_runs(means(tables, FAST)), mean_over_runs(means(tables, TCPW))
     return [_ratio(fast, westwood, "100 MB, FAST / TCPW", bound, "like")]
 
@@ -219,17 +219,17 @@ def w9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 LOSING = 240
-"""Queue limit, packets, that every start overflows: a doubling window queues 413 packets, one that grows by half 276."""
+"""Queue limit, packets, that every slow start overflows: a window that doubles queues 413 packets, one that grows by half 276."""
 
 
 def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
-    """W7 and W8 behind a queue that starts overflow, with no other change: times no shorter than the slides'."""
+    """W7 and W8 with a queue that slow start overflows, and no other change: times no shorter than the slides'."""
     label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
     return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, at_least(_within(protocol).low))]
 
 
 def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W9 behind that queue: the protocols that halve, with, for context, the two that the slides call fast."""
+    """W9 with that queue: the protocols that halve and, for context, the two called fast on the slides."""
     m = {p: mean_over_runs(means(tables, p, queue=LOSING)) for p in PROTOCOLS}
     beside = [_ratio(m[HSTCP], m[p], f"HSTCP / {p}", Bound(), "") for p in (TCPW, FAST)]
     return [
@@ -244,7 +244,7 @@ def w25(tables: Tables) -> Sequence[Evidence]:
 
 
 def completion_times(tables: Tables) -> Figure:
-    """100 MB against the queue, first and later transfers of a group."""
+    """100 MB completion times against the queue, for a group's first and later transfers."""
     rows = []
     for queue in BUFFERS:
         for protocol in PROTOCOLS:
@@ -300,7 +300,7 @@ def completion_times(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         completion_times(t),
         paragraph(

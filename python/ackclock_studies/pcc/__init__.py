@@ -1,4 +1,4 @@
-"""PCC on shallow queues and its fairness: the reproduction of 2016, and its open question."""
+"""PCC on shallow queues and its fairness: the 2016 reproduction, and its open question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of the paper's experiments: the protocols compared, and how numbers are read from tables."""
+"""Helpers for the paper's experiments: the protocols compared, and functions that read numbers from tables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ackclock.study import Plan, Reading, Tables
 PACKET_BYTES = 1500
 
 JITTER = "1 ms"
-"""Jitter of the links from the senders in scenarios with several flows: one tick of a 1000 Hz kernel clock, as in senders and emulated
-links of testbeds at that time. Flows with perfect clocks fall into lockstep (see `convergence`).
+"""Jitter on the senders' links in scenarios with several flows: one tick of a 1000 Hz kernel clock, as in senders and
+emulated links of testbeds at that time. Flows with perfect clocks fall into lockstep (see `convergence`).
 """
 
 
@@ -54,7 +54,7 @@ class Arm:
         return str(self.flow["congestion_control"])
 
     def carried(self, rate_bps: float) -> float:
-        """Goodput that a link can carry with this protocol, bit/s."""
+        """A link's maximum goodput with this protocol, bit/s."""
         return rate_bps * self.payload / PACKET_BYTES
 
     def look(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Arm:
 
 
 def pcc(name: str, controller: str, colour: str, marker: str, dash: str = "-", **options: Any) -> Arm:
-    """Return an arm of PCC."""
+    """Return a PCC arm."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if options:
         flow["congestion_control_options"] = options
@@ -79,8 +79,8 @@ def tcp(name: str, controller: str, colour: str, marker: str, dash: str = "-", *
 
 
 PCC = pcc("PCC (each packet)", "pcc-allegro-modong", "blue", "o")
-"""PCC with the constants of the authors' code at that time, the source of the paper's numbers; one report per packet,
-which repeats the content of earlier reports.
+"""PCC with the constants in the authors' code at that time, the source of the paper's numbers; one report per packet,
+repeating the content of earlier reports.
 """
 REPORTS = pcc("PCC (every 20)", "pcc-allegro-modong", "black", "h", "-.", feedback=20, feedback_repeats=False)
 """PCC with that code's receiver: one report every 20 packets, so that a lost report makes 20 packets look lost."""
@@ -109,7 +109,7 @@ HOSTS = Reading(
     crossed=False,
 )
 VARIES = "5 ms"
-"""Maximum random delay on a path with a varying round trip."""
+"""Maximum random delay on a path with a varying RTT."""
 
 _STACKS: dict[str, dict[str, Any]] = {
     "varying RTT": {"delayed_ack": False},
@@ -120,7 +120,7 @@ _STACKS: dict[str, dict[str, Any]] = {
 
 
 def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
-    """A scenario with one TCP flow under an option of `HOSTS`. For PCC only the location of the losses changes."""
+    """A scenario with one TCP flow under an option in `HOSTS`. For PCC, only the location of the losses changes."""
     made = scenario.to_dict()
     network = made["network"]
     if option == "loss behind the queue":
@@ -137,28 +137,28 @@ def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
 
 
 def varying(scenario: Scenario) -> Scenario:
-    """Scenario on a path that delays each packet by up to `VARIES` more."""
+    """Scenario on a path with up to `VARIES` of extra delay per packet."""
     return scenario.set("network.bottleneck.jitter", VARIES)
 
 
 JITTERED = tcp("Illinois, 5 ms of jitter", "illinois", "vermilion", "x", ":")
 PROMPT = tcp("Illinois, each segment acknowledged", "illinois", "vermilion", "+", ":", delayed_ack=False)
 BOTH = tcp("Illinois, 5 ms of jitter, each segment acknowledged", "illinois", "vermilion", "1", ":", delayed_ack=False)
-"""Arms for the causes of P3 and P7. Illinois grows faster the smaller the queueing delay is relative to the maximum it has seen. On a path
-without noise the queueing delay is negligible against the 40 ms of a delayed ACK.
+"""Arms for the causes behind P3 and P7. Illinois grows faster the smaller the queueing delay is relative to its
+maximum so far. On a path without noise the queueing delay is negligible against the 40 ms of a delayed ACK.
 """
 NOISES = {JITTERED: True, PROMPT: False, BOTH: True}
 """Arm -> whether its path varies."""
 
 
 def illinois(plan: Plan) -> int:
-    """Runs of Illinois for the test of its causes: they are cheap, and their results spread widely."""
+    """Illinois runs for testing its causes: they are cheap, and their results spread widely."""
     return plan.count(quick=16, paper=32)
 
 
 def excess(tables: Tables, table: str, arm: Arm, times: float, **keys: Any) -> Estimate:
-    """Fraction of Illinois's excess over the paper's goodput that remains in an arm, paired by seed. The paper's goodput is PCC's here divided
-    by the paper's ratio.
+    """Fraction of Illinois's excess over the paper's goodput that remains in an arm, paired by seed. The paper's
+    goodput is taken as PCC's goodput here divided by the paper's ratio.
     """
     asked = mean(tables, table, "goodput_bps", arm=PCC.name, **keys).value / times
     with_it, without = (pick(tables, table, "goodput_bps", arm=a.name, **keys) - asked for a in (arm, ILLINOIS))
@@ -171,7 +171,7 @@ def only(table: pl.DataFrame, keys: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def pick(tables: Tables, table: str, column: str, **keys: Any) -> Array:
-    """A column of a table, one value per run."""
+    """A table column, one value per run."""
     return only(tables[table], keys)[column].to_numpy().astype(np.float64)
 
 
@@ -200,7 +200,7 @@ def values(tables: Tables, table: str, key: str) -> list[Any]:
 
 
 def summary(table: pl.DataFrame, by: Sequence[str], column: str) -> pl.DataFrame:
-    """Mean, minimum and maximum of a column over runs."""
+    """A column's mean, minimum and maximum over runs."""
     c = pl.col(column)
     return table.group_by(*by, maintain_order=True).agg(
         c.mean().alias(column), c.min().alias("least"), c.max().alias("greatest"), pl.len().alias("runs")

@@ -1,4 +1,4 @@
-"""A sender whose pacing wakes up late, as the blog supposed: its batches, the losses at a buffer, and four such flows (C21, C22)."""
+"""A sender with late pacing wake-ups, as the blog supposed: its batches, the losses at a buffer, and four such flows (C21, C22)."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from ackclock_studies.pcc.sharing import (
 from ackclock_studies.pcc.testbed import BARE, CUBIC, MODELS, PACED, PACED_LONG, PACED_SHORT, PCC
 
 HELD_MBPS = 50
-"""Fixed sending rate, half of the link's: losses then result from the timing of packets, not from their number."""
+"""Fixed sending rate, half the link's: losses then result from packet timing, not from the number of packets."""
 
 SIZES = (6, 20, 50, 100, 275)
 SHALLOW = (6, 20)
-"""Buffers smaller than a batch: 50 Mb/s are 42 packets in 10 ms."""
+"""Buffers smaller than a batch: 50 Mb/s is 42 packets per 10 ms."""
 
 PERIODS = {BARE: 0, PACED_SHORT: 4, PACED: 10, PACED_LONG: 20}
 """Model -> interval between wake-ups, ms; all on the bare-metal link."""
 
 LIMIT = 250
-"""Buffer shared by the four flows, packets: the publication's."""
+"""The publication's buffer shared by the four flows, packets."""
 
 
 def held(model: str, packets: int) -> Scenario:
@@ -63,7 +63,7 @@ def held(model: str, packets: int) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """One flow at a constant rate behind several buffers, and four flows together, with exact pacing and with pacing that wakes up late.
+    """One constant-rate flow through several buffers, and four flows together, with exact pacing and with late wake-ups.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _shares(tables: Tables, model: str, controller: str, column: str) -> Array:
 
 
 def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Batches, and the losses at a buffer at the same rate."""
+    """Batches, and losses at a buffer at the same rate."""
     longer = _held(tables, PACED, SIZES[-1], "burst") - _held(tables, BARE, SIZES[-1], "burst")
     found = [
         Evidence.of(
@@ -146,7 +146,7 @@ def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @in_enough_runs("batches.shares")
 def c22(tables: Tables) -> Sequence[Evidence]:
-    """Four flows whose pacing wakes up late, compared with CUBIC on the same link."""
+    """Four flows with late pacing wake-ups, compared with CUBIC on the same link."""
     found = []
     for model, period in _periods(tables).items():
         who = f"pacing every {period} ms" if period else "exact pacing"
@@ -228,7 +228,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -1,4 +1,4 @@
-"""Verdicts of an earlier version that have changed, each with the reason."""
+"""Verdicts that have changed since an earlier version, each with the reason."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Every combination of links and hosts: its effect on PCC and CUBIC, whether it shows the blog's observations, and which combinations
-cannot be told apart (N1).
-
-A host model is compared with exact hosts on the same link. Every combination is also compared with exact hosts on the testbed's link, which
-is the blog's comparison.
+"""Every combination of links and hosts: its effect on PCC and CUBIC, whether it shows the blog's observations, and
+which combinations cannot be told apart (N1). A host model is compared with exact hosts on the same link. Every
+combination is also compared with exact hosts on the testbed's link, as in the blog.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ LINKS = (BARE, IDEAL, MININET)
 EXACT = "exact"
 LATE_4, LATE_10, LATE_20 = (f"pacing every {period} ms" for period in (4, 10, 20))
 LINE = "pacing every 7.5 ms"
-"""Wake-up intervals as long as netem's delay line; each releases one buffer's worth of packets."""
+"""Wake-up intervals as long as netem's delay; each releases one buffer's worth of packets."""
 LIGHT, XEN, MICRO = "5 ms off / 100 ms", "30 ms off / 30 ms", "270 ms off / 30 ms"
 TWO, ONE = "2 processors", "1 processor"
 
@@ -57,20 +55,20 @@ them under Xen's credit scheduler.
 """
 
 PACING = (LATE_4, LINE, LATE_10, LATE_20)
-"""Hosts that do not affect unpaced TCP: CUBIC's runs there are the same as on exact hosts."""
+"""Hosts that do not affect unpaced TCP: CUBIC's runs are the same as on exact hosts."""
 
 FEW = (EXACT, LINE, LATE_10, XEN)
 """Hosts at quick scale."""
 
 COMPARED = ((MININET, EXACT), (BARE, LINE))
-"""The two causes of N1."""
+"""The two causes in N1."""
 
 SIZES = (6, 20, 50, 275)
 LENGTH_S = 30.0
 
 
 def model(link: str, host: str) -> Model:
-    """A combination of a link and a host."""
+    """Combination of a link and a host."""
     settings, both = HOSTS[host]
     if link == MININET:
         return testbed.mininet(settings, both=both)
@@ -127,7 +125,7 @@ def _reduce(controller: str) -> Any:
 
 
 def shares(tables: Tables, link: str, host: str, controller: str) -> dict[int, float]:
-    """Percentage of the link by buffer size, mean over runs."""
+    """Link share by buffer size, percent, averaged over runs."""
     host = EXACT if controller == CUBIC and host in PACING else host
     t = tables["crossed.flows"].filter(
         (pl.col("link") == link) & (pl.col("host") == host) & (pl.col("cc") == controller)
@@ -145,7 +143,7 @@ CLEAR, LITTLE = hypotheses.CLEAR, hypotheses.LITTLE
 
 
 def prints(tables: Tables) -> pl.DataFrame:
-    """Observations of each combination: PCC's shares, CUBIC's loss compared with the testbed, and which of the blog's three observations hold."""
+    """Observations for each combination: PCC's shares, CUBIC's loss compared with the testbed, and which of the blog's three observations hold."""
     base = {controller: shares(tables, BARE, EXACT, controller) for controller in (PCC, CUBIC)}
     rows = []
     for link in LINKS:
@@ -201,7 +199,7 @@ def _pcc(tables: Tables, link: str, host: str, packets: int, column: str = "shar
 
 
 def figure(tables: Tables) -> Figure:
-    """Percentage points that each host costs on each link, compared with exact hosts on the same link."""
+    """Cost of each host on each link, percentage points, compared with exact hosts on the same link."""
     rows = []
     for link in LINKS:
         for controller in (PCC, CUBIC):
@@ -271,7 +269,7 @@ def fingerprints(tables: Tables) -> Table:
 
 
 def told(tables: Tables) -> str:
-    """Summary of the table in a sentence."""
+    """One-sentence summary of the table."""
     t = prints(tables).filter(pl.col("worse_shallow") & pl.col("recovers"))
     three = [f"{r['link']}, {r['host']}" for r in t.filter(pl.col("cubic_same")).iter_rows(named=True)]
     return (
@@ -282,7 +280,7 @@ def told(tables: Tables) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables), fingerprints(tables), paragraph(told(tables)))
 
 

@@ -23,13 +23,13 @@ from ackclock_studies.pcc import sweep
 from ackclock_studies.pcc.testbed import BARE, CUBIC, CUT, ENVIRONMENTS, LABEL, MININET, MODELS, NEAR, NEWER, PACED, PCC
 
 SHALLOW, DEEP = (5, 20), (100, 275)
-"""Buffer sizes that count as shallow and as deep, packets, inclusive."""
+"""Ranges of shallow and of deep buffer sizes, packets, inclusive."""
 CLEAR, LITTLE = 10.0, 5.0
-"""Deficits, in percentage points, that count as present and as absent: those of C2 and C4."""
+"""Deficits, in percentage points, that count as present and as absent, as in C2 and C4."""
 
 
 def gaps(tables: Tables) -> pl.DataFrame:
-    """Deficit, in percentage points, under each model at each size it was run with. Links are compared with the
+    """Deficit, in percentage points, under each model at each size run. Links are compared with the
     testbed's link, hosts with exact hosts on the same link.
     """
     found = sweep.means(tables).select("model", "cc", "buffer", "share")
@@ -45,7 +45,7 @@ def gaps(tables: Tables) -> pl.DataFrame:
 
 
 def judged(tables: Tables) -> pl.DataFrame:
-    """Table of models, with the observations that their means reproduce."""
+    """Table of models, with the observations reproduced by their means."""
     rows = []
     for (model,), own in gaps(tables).filter(pl.col("buffer") >= SHALLOW[0]).group_by("model", maintain_order=True):
 
@@ -76,7 +76,7 @@ def overstated(tables: Tables) -> tuple[float, float]:
 
 
 def answer(tables: Tables) -> Sequence[Block]:
-    """Answer to the study's open question from this run's numbers: the hypotheses that reproduce the observations, and the deviation of each."""
+    """Answer to the study's open question from this run's numbers: the hypotheses that reproduce the observations, each with its deviation."""
     table = judged(tables)
     three = pl.col("worse_shallow") & pl.col("recovers") & pl.col("cubic_same")
     two = pl.col("worse_shallow") & pl.col("recovers") & ~pl.col("cubic_same")
@@ -127,7 +127,7 @@ def in_short(tables: Tables) -> str:
 
 
 def why(tables: Tables) -> str:
-    """Evidence that distinguishes the hypotheses, and evidence that does not."""
+    """Evidence that discriminates between the hypotheses, and evidence that does not."""
     mean, most = overstated(tables)
     return (
         f"{in_short(tables)} Hosts that stall and make up for it "
@@ -184,7 +184,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(t), *answer(t))
 
 

@@ -1,7 +1,6 @@
-"""Machines and scripts as the publication describes them (C7, C8, C16).
-
-The instances are modelled after their names: an m3-medium has one processor, a t2-medium two processors shared with other machines, a micro
-a tenth of one. The other load on them is not described.
+"""Machines and scripts as described in the publication (C7, C8, C16). The instances are modelled after their names:
+an m3-medium has one processor, a t2-medium two processors shared with other machines, a micro a tenth of one. Other
+load on them is not described.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MACHINES: dict[str, Mapping[str, Any]] = {
     BUSY: {"preset": "xen-shared", "cores": 2, **SPINS, **COST},
     MICRO: {"preset": "micro", "cores": 1, **SPINS, **COST},
 }
-"""Machines, all on Mininet's link. The cost of a packet was fitted to C13, whose machine was an m3-medium."""
+"""Machines, all on Mininet's link. The per-packet cost was fitted to C13, run on an m3-medium."""
 
 NEIGHBOUR = Reading(
     name="neighbour",
@@ -56,7 +55,7 @@ SIZES = (6, 10, 20, 50, 275)
 SHALLOW = (6, 10, 20, 50)
 """Buffer sizes at which C2 is judged."""
 FLOWS = 3
-"""Number of flows at which the smallest instances crashed, after 30 s."""
+"""Number of flows with which the smallest instances crashed, after 30 s."""
 
 
 def alone(machine: str, packets: int) -> Scenario:
@@ -65,14 +64,14 @@ def alone(machine: str, packets: int) -> Scenario:
 
 
 def several(machine: str) -> Scenario:
-    """Return three simultaneous flows behind 250 packets, 30 s."""
+    """Return three simultaneous flows through a 250-packet buffer, 30 s."""
     written = testbed.wishbone(testbed.mininet(MACHINES[machine], both=True), PCC, 30, flows=FLOWS).to_dict()
     flows = [{k: v for k, v in flow.items() if k not in ("start", "stop")} for flow in written["flows"]]
     return Scenario.from_dict({**written, "duration": "30 s", "flows": flows})
 
 
 def run(plan: Plan) -> Data:
-    """One flow on each machine behind several buffers, and three flows.
+    """One flow on each machine through several buffers, and three flows.
 
     Returns
     -------
@@ -115,7 +114,7 @@ def run(plan: Plan) -> Data:
 
 
 def pick(tables: Tables, machine: str, packets: int | None) -> Array:
-    """Shares, percent, one value per seed; `None` selects the runs of three flows."""
+    """Shares, percent, one value per seed; `None` selects the three-flow runs."""
     table = tables["instances.several" if packets is None else "instances.flows"]
     own = table.filter(pl.col("machine") == machine)
     own = own if packets is None else own.filter(pl.col("buffer") == packets)
@@ -123,7 +122,7 @@ def pick(tables: Tables, machine: str, packets: int | None) -> Array:
 
 
 def c7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Deficit of the dedicated machine below the shared one."""
+    """Deficit of the dedicated machine compared with the shared one."""
     other = AS_READ[NEIGHBOUR.of(tables)]
     return [
         Evidence.of(
@@ -139,7 +138,7 @@ def c7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c8(tables: Tables) -> Sequence[Evidence]:
-    """Share that three flows get on the smallest machine."""
+    """Three flows' share on the smallest machine."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, machine, None)),
@@ -170,7 +169,7 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (table(tables),)
 
 

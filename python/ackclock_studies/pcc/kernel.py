@@ -1,5 +1,6 @@
 """The sweep and the four flows on the real kernel. CUBIC is Linux's own, PCC's datagrams cross the kernel's queues, and Mininet's link is
-built from the same kernel components as in Mininet. These runs test the hypothesis about netem's limit (H3) with the real netem.
+built from the same kernel components as in Mininet. These runs test the hypothesis on netem's limit (H3) with the
+real netem.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ from ackclock_studies.pcc.testbed import (
 
 ROUTER, MININET, MININET_CUT = "queue of a router", "Mininet's link", "Mininet's link, no offload"
 ARMS = {ROUTER: IDEAL, MININET: testbed.MININET, MININET_CUT: CUT}
-"""Name -> model of the study. With offload, TCP packets of several segments cross the link as one."""
+"""Name -> the study's model. With offload, multi-segment TCP packets cross the link whole."""
 
 SIZES = (5, 10, 20, 50, 100, 275)
 SECONDS = 10
 SEEDS = 3
 UNIT_S = 20
-"""Interval between the flows' starts, half of the time over which they are compared; 500 s in the publication."""
+"""Interval between flow starts, half the time over which the flows are compared; 500 s in the publication."""
 FLOWS = (2, 4)
 STARTS = 6
-"""Runs of CUBIC, which is deterministic: the later flows start 7.3 ms later in each. PCC draws random numbers, and its runs take much
-longer here, so it gets fewer.
+"""Number of runs of CUBIC, which is deterministic: in each further run, the later flows start 7.3 ms later. PCC draws
+random numbers, and its runs take much longer here, so it gets fewer.
 """
 FEW_STARTS = 2
 
@@ -90,7 +91,7 @@ def several(controller: str, flows: int, start: int = 0) -> Scenario:
 
 
 def _arms(controller: str) -> Sequence[str]:
-    """Links that a controller runs on. The one without offload is TCP's only: PCC's datagrams are never aggregated."""
+    """Links on which a controller is run. The one without offload is for TCP only, because PCC's datagrams are never aggregated."""
     return (ROUTER, MININET) if controller == PCC else tuple(ARMS)
 
 
@@ -165,7 +166,7 @@ def run_sharing(plan: Plan) -> Data:
 
 
 def pick(tables: Tables, arm: str, controller: str, packets: int, column: str = "share") -> Array:
-    """A column of the sweep, one value per seed."""
+    """A sweep column, one value per seed."""
     t = tables["sweep.flows"].filter(
         (pl.col("arm") == arm) & (pl.col("cc") == controller) & (pl.col("buffer") == packets)
     )
@@ -173,18 +174,18 @@ def pick(tables: Tables, arm: str, controller: str, packets: int, column: str = 
 
 
 def gap(tables: Tables, controller: str, packets: int, arm: str = MININET) -> Array:
-    """Deficit of Mininet's link against a router's queue, in percent of link capacity, one value per seed."""
+    """Deficit of Mininet's link against a router's queue, percent of link capacity, one value per seed."""
     return 100 * (pick(tables, ROUTER, controller, packets) - pick(tables, arm, controller, packets))
 
 
 def of_several(tables: Tables, controller: str, flows: int, column: str) -> Array:
-    """Return a column of the runs with this many flows."""
+    """Return a column for the runs with this many flows."""
     t = tables["sharing.runs"].filter((pl.col("cc") == controller) & (pl.col("flows") == flows))
     return t[column].to_numpy().astype(np.float64)
 
 
 def ceiling(packets: int) -> float:
-    """Goodput of PCC, Mb/s, if no more than `packets` fit into a delay of 7.5 ms."""
+    """PCC's goodput, Mb/s, if no more than `packets` packets fit into a 7.5 ms delay."""
     return min(packets * PAYLOAD[PCC] * 8 / 7.5e-3 / 1e6, RATE_BPS * PAYLOAD[PCC] / PACKET_BYTES / 1e6)
 
 
@@ -199,7 +200,7 @@ def c2(tables: Tables) -> Sequence[Evidence]:
 
 
 def c3(tables: Tables) -> Sequence[Evidence]:
-    """Change of the deficit with the buffer."""
+    """Change in the deficit with the buffer."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, PCC, a) - gap(tables, PCC, b)),
@@ -217,7 +218,7 @@ def c4(tables: Tables) -> Sequence[Evidence]:
 
 
 def c5(tables: Tables) -> Sequence[Evidence]:
-    """Deficit of CUBIC against a router's queue."""
+    """CUBIC's deficit against a router's queue."""
     return [
         Evidence.of(mean_over_runs(gap(tables, CUBIC, q)), f"{q} packets: CUBIC below a router's queue", between(-5, 5), unit="points")
         for q in (10, 20, 50, 275)
@@ -233,7 +234,7 @@ def c5_deep(tables: Tables) -> Sequence[Evidence]:
 
 
 def spared(tables: Tables) -> Sequence[Evidence]:
-    """Deficit of CUBIC without offload."""
+    """CUBIC's deficit without offload."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, CUBIC, q, MININET_CUT) - gap(tables, CUBIC, q)),
@@ -246,7 +247,7 @@ def spared(tables: Tables) -> Sequence[Evidence]:
 
 
 def capped(tables: Tables) -> Sequence[Evidence]:
-    """Ratio of the goodput to netem's limit divided by its delay."""
+    """Ratio of the goodput to netem's limit over its delay."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, MININET, PCC, q, "goodput_mbps") / ceiling(q)),
@@ -338,7 +339,7 @@ def means(tables: Tables) -> pl.DataFrame:
 
 
 def sweep_table(tables: Mapping[str, Tables]) -> Table:
-    """Goodput of every cell, both backends."""
+    """Goodput in every cell, on both backends."""
     both = means(tables["linux"]).join(
         means(tables["sim"]), on=("arm", "cc", "buffer"), suffix="_sim", maintain_order="left"
     )
@@ -372,7 +373,7 @@ def sharing_table(tables: Mapping[str, Tables]) -> Table:
 
 
 def figure(tables: Mapping[str, Tables]) -> Figure:
-    """Link share against buffer size: the kernel as marks, the simulator as lines."""
+    """Link share against buffer size: the kernel as markers, the simulator as lines."""
     colours = dict(zip(ARMS, (OKABE_ITO["black"], OKABE_ITO["vermilion"], OKABE_ITO["blue"]), strict=True))
     found = {backend: means(own) for backend, own in tables.items()}
 

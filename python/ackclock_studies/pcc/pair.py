@@ -1,8 +1,7 @@
-"""Two flows, the second one late: how fast do they converge, and which factor decides?
-
-Behind a full drop-tail queue the timing of departures decides which flow loses packets. A sender with a perfect clock
-takes each free slot just before any other sender can. A late flow with few packets then has a loss rate many times that of the first flow, and attributes the
-loss to its own rate. (Phase effects: S. Floyd, V. Jacobson, 1992.)
+"""Two flows, the second one late: how fast do they converge, and what is the deciding factor? With a full drop-tail
+queue, departure timing decides which flow loses packets. A sender with a perfect clock
+takes each free slot just before any other sender can. A late flow with few packets then has a loss rate many times
+that of the first flow, and attributes the loss to its own rate. (Phase effects: S. Floyd, V. Jacobson, 1992.)
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ EXACT, SOME, MUCH, CLOCKED = (
 AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
 BARE_CLOCK = "bare metal, sender's clock"
 SOON = (TCP, BARE_CLOCK, CLOCKED)
-"""Environments whose flows reach equal shares well before `SOON_S`."""
+"""Environments where flows reach equal shares well before `SOON_S`."""
 TWO = "Mininet, 2 processors"
-"""The blog's other picture of two flows, on an m3-large."""
+"""The blog's other figure with two flows, on an m3-large."""
 
 KINDS: dict[str, tuple[str, str | Model, str]] = {
     BARE: (PCC, testbed.BARE, "0 s"),
@@ -64,9 +63,9 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
 """Kind -> controller, environment, maximum random delay on the way to the bottleneck (0.12 ms: one packet's serialisation time there)."""
 
 KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
-"""Environments that notes refer to -> their names; the others have fewer seeds."""
+"""Environments mentioned in notes -> their names; the others have fewer seeds."""
 FEW = (BARE, TCP, BARE_CLOCK, TWO)
-"""Kinds at quick scale. The last one runs once, for a picture: C23 needs at least `LEAST_RUNS` runs."""
+"""Kinds at quick scale. The last one runs once, for a figure: C23 needs at least `LEAST_RUNS` runs."""
 
 NEAR, HELD_S = 0.1, 5
 """Convergence criterion: both flows within this fraction of half their total, averaged over this many seconds."""
@@ -76,17 +75,18 @@ EARLY_S = 25
 
 
 FEWEST = 6
-"""Runs, at quick scale, of the kinds that claims are based on: a median of fewer runs has no interval."""
+"""Runs, at quick scale, of the kinds used by claims: a median of fewer runs has no interval."""
 
 JOINS_S, WATCHED_S, SOON_S = 50, 200, 60
-"""The second flow starts at `JOINS_S`, long after the first has filled the link. Its share is observed for `WATCHED_S`, or
-for `SOON_S` where the flows reach equal shares within seconds. In the publication both times are 500 s. Convergence times are similar where both lengths were
-run (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more than 250 s after 50 s).
+"""The second flow starts at `JOINS_S`, long after the first has filled the link. Its share is observed for
+`WATCHED_S`, or for `SOON_S` where the flows reach equal shares within seconds. In the publication, both times are 500
+s. Convergence times are similar where both lengths were run (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more
+than 250 s after 50 s).
 """
 
 
 def run(plan: Plan) -> Data:
-    """The publication's second scenario, with a shorter time alone: the second flow starts at 50 s, and both are observed for 200 s.
+    """The publication's second scenario, with less time for the first flow alone: the second flow starts at 50 s, and both are observed for 200 s.
 
     Returns
     -------
@@ -162,13 +162,13 @@ def _early(kinds: Kinds, seeds: int) -> list[Cell]:
 
 
 def early(controller: str, model: str | Model, jitter: str) -> Scenario:
-    """Monitor intervals at the beginning, one row each."""
+    """First monitor intervals, one row each."""
     scenario = testbed.wishbone(model, controller, EARLY_S, flows=2, jitter=jitter)
     return scenario.set("record.controller", "all").set("duration", f"{2 * EARLY_S} s")
 
 
 def losses(batch: Batch) -> pl.DataFrame:
-    """Losses of both flows while both are active, percent."""
+    """Both flows' losses while both are active, percent."""
     own = batch.intervals.filter(pl.col("start_s") >= EARLY_S)
     by_flow = own.group_by("seed", "flow").agg(loss=100 * pl.col("lost").sum() / pl.col("sent").sum())
     wide = by_flow.pivot(on="flow", index="seed", values="loss").sort("seed")
@@ -176,12 +176,12 @@ def losses(batch: Batch) -> pl.DataFrame:
 
 
 def together(batch: Batch, seed: int, watched_s: int) -> Any:
-    """Goodput of both flows while both are active, Mb/s, one row per second."""
+    """Both flows' goodput while both are active, Mb/s, one row per second."""
     return testbed.series(batch.goodput.filter(pl.col("seed") == seed), 2, JOINS_S + watched_s)[JOINS_S:]
 
 
 def converged_after(found: Any) -> int | None:
-    """Time until both flows are near their fair share and stay there, s."""
+    """Time until both flows reach and keep their fair share, s."""
     kernel = np.ones(HELD_S) / HELD_S
     first, late = (np.convolve(found[:, flow], kernel, mode="valid") for flow in (0, 1))
     total = first + late
@@ -190,7 +190,7 @@ def converged_after(found: Any) -> int | None:
 
 
 def runs(batch: Batch, *, watched_s: int) -> pl.DataFrame:
-    """Measured values of each run."""
+    """Measured values for each run."""
     rows = []
     for seed in batch.seeds:
         found = together(batch, seed, watched_s)
@@ -223,7 +223,7 @@ SHOWN = (BARE, BARE_CLOCK, TWO, TCP)
 
 
 def figure(tables: Tables) -> Figure:
-    """Throughput of both flows over time."""
+    """Both flows' throughput over time."""
     table = tables["pair.series"]
 
     def draw() -> Any:
@@ -267,13 +267,13 @@ def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Seconds to equal shares with senders that wake up at a kernel's clock."""
+    """Time to equal shares, s, with senders that wake up at ticks of a kernel clock."""
     cap = float(watched(BARE_CLOCK))
     return [Evidence.reached(pick(tables, BARE_CLOCK, "seconds"), cap, f"{BARE_CLOCK}: equal after", bound)]
 
 
 def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Steadiness of both flows in the second half of their time together."""
+    """Both flows' steadiness in the second half of their time together."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
@@ -284,7 +284,7 @@ def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Two flows on two processors: their variation in excess of bare metal."""
+    """Two flows on two processors: their variation in excess of that on bare metal."""
     two, bare, tcp = (pick(tables, kind, "sd_mbps") for kind in (TWO, BARE, TCP))
     found = [
         Evidence.of(
@@ -334,7 +334,7 @@ def pair_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(t), pair_table(t))
 
 

@@ -1,4 +1,4 @@
-"""The experiments of the paper itself (NSDI 2015), one module each, combined here for the study."""
+"""The experiments in the paper itself (NSDI 2015), one module each, combined here for the study."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ABOUT = (
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (paragraph(ABOUT),)
 
 

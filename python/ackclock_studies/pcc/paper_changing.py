@@ -30,17 +30,17 @@ from ackclock_studies.pcc.arms import BOTH, CUBIC, ILLINOIS, PCC, PRINTED, Arm
 
 ARMS = (PCC, PRINTED, CUBIC, ILLINOIS)
 TIMES = {CUBIC: 14, ILLINOIS: 5.6}
-"""Ratios of PCC's goodput to that of each other protocol in the paper."""
+"""Ratios, in the paper, of PCC's goodput to that of each other protocol."""
 EVERY_S = 5
 RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
-"""Minimum and maximum of uniform distributions."""
+"""Bounds of uniform distributions."""
 
 BUFFER = 250
 """Buffer, packets: one bandwidth-delay product of the mean rate and RTT."""
 
 
 def draws(number: int, count: int) -> pl.DataFrame:
-    """Properties of the link in each interval; the same for every protocol.
+    """Link properties in each interval; the same for every protocol.
 
     Returns
     -------
@@ -57,12 +57,12 @@ def draws(number: int, count: int) -> pl.DataFrame:
 
 
 def optimum_mbps(drawn: pl.DataFrame, arm: Arm) -> float:
-    """Goodput of a flow that always fills the link: losses occur before the queue and need not reduce it."""
+    """Goodput of a flow that always fills the link: losses occur ahead of the queue and need not reduce it."""
     return arm.carried(float(drawn["rate_mbps"].to_numpy().mean()))
 
 
 def scenario(arm: Arm, number: int, intervals: int) -> Scenario:
-    """Return one flow alone, with the whole RTT on the forward link."""
+    """Return one flow alone, with the entire RTT on the forward link."""
     steps = [
         {
             "at": f"{r['t_s']:g} s",
@@ -157,7 +157,7 @@ def near_optimal(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Ratios of PCC's goodput to that of CUBIC and of Illinois."""
+    """Ratios of PCC's goodput to CUBIC's and Illinois's."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", PCC, other),
@@ -226,7 +226,7 @@ EXPERIMENT = Experiment(name="changing", title="a network drawn anew every 5 s",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

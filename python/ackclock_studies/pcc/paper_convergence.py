@@ -1,5 +1,5 @@
 """Convergence against stability (NSDI 2015, section 4.2.2): the time until a second flow has its fair share, and its steadiness from then
-on. The knobs are the length of an interval, the size of a trial, and the number of pairs of trials.
+on. The knobs are the interval length, the trial size, and the number of trial pairs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ FEW = (PCC, ONE_PAIR, CUBIC)
 """Arms with one trial each at quick scale, for pictures."""
 MANY_TRIALS = (PCC, ONE_PAIR, CUBIC)
 LIMIT_S, WATCHED_S, PICTURED_S = 60, 60, 30
-"""Time limit for convergence, and observation time after it; observation time at quick scale, where no claim is judged."""
+"""Time limit for convergence, and subsequent observation time; observation time at quick scale, where no claim is judged."""
 LEAST_TRIALS = 6
 """Number of trials needed for a claim."""
 
@@ -114,7 +114,7 @@ def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int |
 
 
 def measured(share: Array, limit_s: int, then_s: int) -> dict[str, Any]:
-    """Convergence time, and steadiness after it.
+    """Convergence time, and steadiness afterwards.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def deviations(tables: Tables, arm: Arm) -> Array:
 
 
 def there(tables: Tables, *wanted: Arm) -> list[Arm]:
-    """Settings among `wanted` that were run."""
+    """The settings in `wanted` that were run."""
     names = set(tables[TABLE]["arm"])
     return [arm for arm in wanted if arm.name in names]
 
@@ -191,7 +191,7 @@ asked = asked_where(enough)
 
 
 def both_converged(tables: Tables, one: Arm, other: Arm) -> tuple[Array, Array]:
-    """Deviations in the seeds in which the trials of both settings converged, pair by pair."""
+    """Deviations for the seeds where both settings' trials converged, pair by pair."""
     a, b = (arms.only(tables[TABLE], {"arm": arm.name}).select("seed", "sd").drop_nulls() for arm in (one, other))
     both = a.join(b, on="seed", suffix="_other").sort("seed")
     return both["sd"].to_numpy().astype(np.float64), both["sd_other"].to_numpy().astype(np.float64)
@@ -224,7 +224,7 @@ def pairs_help(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 @asked
 def knobs_trade(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Shorter intervals converge faster, larger trials are less steady. Measured at paper scale only."""
+    """Shorter intervals converge faster, and larger trials are less steady. Measured at paper scale only."""
     if len(there(tables, LONG, SHORT, COARSER)) < 3:
         nothing = Evidence(label="settings of the knobs", value=math.nan, low=math.nan, high=math.nan, bound=bound)
         return [nothing]
@@ -318,7 +318,7 @@ EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -30,10 +30,10 @@ BETWEEN = (PCC, PRINTED, CUBIC, ILLINOIS)
 RTTS_MS = (9, 28, 47)
 BETWEEN_BPS = 800e6
 BETWEEN_BUFFER = 50
-"""Buffer, packets. The publication's bandwidth was reserved by a rate limiter whose buffer is unknown."""
+"""Buffer, packets. The publication's bandwidth was reserved by a rate limiter with an unknown buffer."""
 
 PROMPT = pcc("PCC as printed, reports at once", "pcc-allegro", "green", "D", feedback_flush_ms=0)
-"""Reports per packet, as from the authors' receiver for incast. Other receivers hold reports back for up to 10 ms, a
+"""Per-packet reports, as from the authors' incast receiver. Other receivers hold reports back for up to 10 ms, a
 hundred RTTs here, and the sender waits that long before it treats silence as loss.
 """
 
@@ -46,7 +46,7 @@ INCAST = pcc(
     utility="incast",
     feedback_flush_ms=0,
 )
-"""Incast sender of the authors (cc_incast.h of their code): it starts at 143 Mb/s, doubles with each result, and its utility is T - 20 x L."""
+"""The authors' incast sender (cc_incast.h in their code): it starts at 143 Mb/s, doubles with each result, and its utility is T - 20 x L."""
 
 SLOW_START = pcc(
     "PCC's incast sender from 2 Mb/s",
@@ -58,7 +58,7 @@ SLOW_START = pcc(
     utility="incast",
     feedback_flush_ms=0,
 )
-"""Incast sender with the starting rate of the general sender."""
+"""Incast sender with the general sender's starting rate."""
 
 WITHIN = (INCAST, SLOW_START, PROMPT, PRINTED, PCC, CUBIC, NEWRENO)
 BLOCKS_KIB = (64, 128, 256)
@@ -68,11 +68,11 @@ WITHIN_BPS = 1e9
 WITHIN_BUFFER_KIB = 64
 MANY = 10
 SMALLER_KIB = 32
-"""Switch buffer for the cause of P17: too small for the first windows of ten TCP senders."""
+"""Switch buffer for the cause of P17: too small for ten TCP senders' first windows."""
 
 
 def incast_seeds(plan: Plan, arm: Arm, senders: int) -> int:
-    """Runs of incast. With ten senders TCP collapses only in some runs, so P17 needs many; a run has only a few hundred packets."""
+    """Number of incast runs. With ten senders, TCP collapses only in some runs, so P17 needs many; a run has only a few hundred packets."""
     many = senders == MANY and arm in (INCAST, CUBIC)
     return plan.count(quick=96 if many else 6, paper=200 if many else 20)
 
@@ -97,7 +97,7 @@ def between(arm: Arm, rtt_ms: int) -> Scenario:
 
 
 def incast(arm: Arm, senders: int, block_kib: int, *, buffer_kib: int = WITHIN_BUFFER_KIB) -> Scenario:
-    """Return senders that each send one block, all within a few microseconds, through a switch with this buffer at the port."""
+    """Return senders that each send one block, all within a few microseconds, through a switch port with this buffer."""
     return Scenario.from_dict(
         {
             "name": f"incast, {senders} times {block_kib} KiB, {arm.name}",
@@ -182,7 +182,7 @@ def run(plan: Plan) -> Data:
 
 
 def all_blocks(flows: pl.DataFrame) -> pl.DataFrame:
-    """Goodput of all blocks together; empty if a block did not arrive within the run."""
+    """Total goodput of all blocks; empty if a block did not arrive within the run."""
     end = (pl.col("start_s") + pl.col("completion_s")).max()
     most = pl.col("arm").replace_strict({arm.name: arm.carried(WITHIN_BPS) / 1e6 for arm in WITHIN})
     return (
@@ -268,7 +268,7 @@ def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Percentage of the link share that remains when the same sender starts at the general sender's 2 Mb/s."""
+    """Percentage of the link share that remains if the same sender starts at the general sender's 2 Mb/s."""
     return [
         Evidence.of(
             arms.times(tables, INCAST_TABLE, "share", SLOW_START, INCAST, senders=n, block_kib=block),
@@ -283,7 +283,7 @@ def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def through_a_smaller_switch(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of ten senders to TCP with half the switch buffer."""
+    """Ratio of ten incast senders to TCP with half the switch buffer."""
     return [
         Evidence.of(
             arms.times(tables, SMALLER_TABLE, "mbps", INCAST, CUBIC, block_kib=block),
@@ -351,7 +351,7 @@ EXPERIMENT = Experiment(name="datacentres", title="incast, and links between dat
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -31,7 +31,7 @@ BUNDLED = 10
 ORDINARY = tcp("ordinary flow, CUBIC", "cubic", "black", "o")
 ARMS = (PCC, PRINTED, BUNDLE)
 PATHS = ((10, 20), (30, 20), (100, 10))
-"""Rates and round-trip times of the paths, Mb/s and ms."""
+"""Path rates, Mb/s, and RTTs, ms."""
 
 SELFISH = (1, 2, 4)
 
@@ -99,7 +99,7 @@ TABLE = "friendly.ordinary"
 
 
 def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the ordinary flow's goodput against PCC to that against bundles."""
+    """Ratio between the ordinary flow's goodput against PCC and against bundles."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", arm, BUNDLE, path=path, selfish=n),
@@ -116,7 +116,7 @@ def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def unfriendly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The ordinary flow's share when it competes with one PCC flow."""
+    """The ordinary flow's share when competing with one PCC flow."""
     return [
         Evidence.of(
             arms.mean(tables, TABLE, "share", 100, arm=arm.name, path=path, selfish=1),
@@ -173,7 +173,7 @@ EXPERIMENT = Experiment(name="friendly", title="one ordinary TCP flow against PC
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

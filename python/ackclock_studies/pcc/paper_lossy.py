@@ -31,20 +31,20 @@ from ackclock_studies.pcc.arms import CUBIC, ILLINOIS, JITTERED, PCC, PRINTED, R
 
 RATE_BPS = 100e6
 AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D", ":", start_rate_mbps=50)
-"""Like `PCC` except for the starting rate, to test whether the start is the cause."""
+"""Like `PCC` except for the starting rate, to test whether start-up is the cause."""
 
 LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":", interval_rtts=6)
-"""Differs from `PCC` in the length of its intervals only, which gives a trial more packets: a test of the cause of P5. It runs only at 2 % loss."""
+"""Differs from `PCC` only in its longer intervals, with more packets per trial: a test of the cause of P5. It runs only at 2 % loss."""
 
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Losses in each direction, percent."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
-"""Losses, percent, at which only some runs of PCC speed up; a claim is about those runs."""
+"""Loss rates, percent, at which only some PCC runs speed up; a claim is about those runs."""
 
 
 def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:
-    """Number of runs under light loss: many where runs fall into two groups that a claim is about, few where they are only displayed."""
+    """Number of runs under light loss: many where a claim concerns the two groups into which runs fall, few where they are only displayed."""
     if arm in (ILLINOIS, JITTERED) and percent in GROWS:
         return arms.illinois(plan)
     if arm is PCC and percent in UNCERTAIN:
@@ -67,7 +67,7 @@ RESILIENT_AHEAD = pcc(
     utility="loss-resilient",
     start_rate_mbps=50,
 )
-"""Arm for the reason: without the authors' fallback to the measured throughput above 200 Mb/s."""
+"""Arm for the cause: without the authors' fallback to the measured throughput above 200 Mb/s."""
 
 RESILIENTS = (RESILIENT, RESILIENT_AHEAD)
 HEAVY = (10.0, 20.0, 30.0, 40.0, 50.0)
@@ -92,11 +92,11 @@ def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> S
 
 
 GROWS = {0.7: 10, 2.0: 16}
-"""Loss at which P7 compares with Illinois, percent -> ratio of PCC's goodput to Illinois' there."""
+"""Loss rate at which P7 makes a comparison with Illinois, percent -> ratio of PCC's goodput to Illinois' there."""
 
 
 def made(arm: Arm, percent: float, *, backwards: bool) -> Scenario:
-    """Return the scenario to run: that of `scenario`, with a varying round trip for the jittered arm."""
+    """Return the scenario to run: that of `scenario`, with a varying RTT for the jittered arm."""
     written = scenario(arm, percent, backwards=backwards, duration_s=40)
     return arms.varying(written) if arm is JITTERED else written
 
@@ -153,7 +153,7 @@ def _share(tables: Tables, arm: Arm, loss: float, least: float, *, kind: str = "
 
 
 def to_one_percent(tables: Tables) -> Sequence[Evidence]:
-    """Link share at losses of up to 1 %."""
+    """Link share at loss rates up to 1 %."""
     known = [p for p in arms.values(tables, TABLE, "loss") if p <= 1]
     return [_share(tables, PCC, p, 95) for p in known] + [_share(tables, arm, 1.0, 95) for arm in (REPORTS, PRINTED)]
 
@@ -184,7 +184,7 @@ def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_longer(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of runs that speed up with intervals that contain more packets."""
+    """Fraction of runs that speed up if intervals contain more packets."""
     share = arms.pick(tables, TABLE, "share", kind="light", arm=LONGER.name, loss=2.0)
     going = proportion_interval(int((share >= 0.74).sum()), share.size)
     label = f"{LONGER.name}, 2 %: runs with 74 % or more"
@@ -205,17 +205,17 @@ def _over(tables: Tables, other: Arm, loss: float, least: float | None) -> list[
 
 
 def over_cubic(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """CUBIC's goodput at losses of 0.1 and 2 %."""
+    """CUBIC's goodput at 0.1 and 2 % loss."""
     return _over(tables, CUBIC, 0.1, 10 if much else None) + _over(tables, CUBIC, 2.0, 37 if much else None)
 
 
 def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Illinois' goodput at losses of 0.7 and 2 %."""
+    """Illinois' goodput at 0.7 and 2 % loss."""
     return [e for p, times in GROWS.items() for e in _over(tables, ILLINOIS, p, times if much else None)]
 
 
 def with_jitter(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of Illinois's excess that remains on a path whose round trip varies."""
+    """Fraction of Illinois's excess that remains on a path with a varying RTT."""
     found = []
     for p, times in GROWS.items():
         left = arms.excess(tables, TABLE, JITTERED, times, kind="light", loss=p)
@@ -239,7 +239,7 @@ def resilient(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def resilient_over_cubic(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio to CUBIC's goodput at a loss of 10 %."""
+    """Ratio to CUBIC's goodput at 10 % loss."""
     ratio = arms.times(tables, TABLE, "goodput_bps", RESILIENT, CUBIC, kind="heavy", loss=10.0)
     return [Evidence.of(ratio, "over CUBIC, 10 %", bound, unit="times")]
 
@@ -294,7 +294,7 @@ EXPERIMENT = Experiment(name="lossy", title="random loss, 0 to 50 %", run=run, w
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

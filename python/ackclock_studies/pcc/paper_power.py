@@ -1,4 +1,4 @@
-"""Power (NSDI 2015, section 4.4.1): throughput over delay with a separate queue for each flow, with CoDel or deep and without."""
+"""Power (NSDI 2015, section 4.4.1): throughput over delay with one queue per flow, either with CoDel or deep and without it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CAPPED = pcc(
     utility="latency-paper",
     max_rate_mbps=CEILING_MBPS,
 )
-"""Arm for the cause of P23: limited to a fortieth below the fair share, so that no standing queue can form, and otherwise identical."""
+"""Arm for the cause of P23: limited to 2.5 % below the fair share, so that no standing queue can form, and otherwise identical."""
 TRIALS = (
     pcc("latency utility of the paper, trials and steps of 10 %", "pcc-allegro-modong", "orange", "v", utility="latency-paper", epsilon_min=0.1, epsilon_max=0.1, step=0.1),
     pcc("latency utility of the paper, intervals of 3 RTTs", "pcc-allegro-modong", "orange", "<", utility="latency-paper", interval_rtts=3),
@@ -48,7 +48,7 @@ ARMS = (SHIPPED, PAPER, PCC, CUBIC)
 DEEP, CODEL = "deep queues", "CoDel"
 
 QUEUES: dict[str, dict[str, str]] = {
-    # target so high that CoDel never drops
+    # target so high that CoDel never drops packets
     DEEP: {"kind": "fq-codel", "limit": "1000 packets", "target": "100 s", "interval": "1000 s"},
     CODEL: {"kind": "fq-codel", "limit": "1000 packets"},
 }
@@ -57,7 +57,7 @@ FLOWS = 2
 
 
 def scenario(arm: Arm, queue: str, duration_s: int) -> Scenario:
-    """Two flows of one kind over 40 Mb/s and 20 ms, with a queue for each."""
+    """Two flows of one kind over a 40 Mb/s, 20 ms path, with one queue per flow."""
     return Scenario.from_dict(
         {
             "name": f"power, {arm.name}, {queue}",
@@ -76,7 +76,7 @@ NEEDS = {"flows": ("goodput_bps", "mean_rtt_s")}
 
 
 def run(plan: Plan) -> Data:
-    """Every protocol behind both queues, 60 s (15 s at quick scale).
+    """Every protocol with both kinds of queues, 60 s (15 s at quick scale).
 
     Returns
     -------
@@ -132,7 +132,7 @@ def without_a_standing_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]
 
 
 def best_power(tables: Tables) -> Sequence[Evidence]:
-    """PCC with deep queues against TCP with CoDel."""
+    """PCC with deep queues, compared with TCP with CoDel."""
     base = power(tables, CUBIC, CODEL)
     found = [
         Evidence.of(
@@ -208,7 +208,7 @@ EXPERIMENT = Experiment(name="power", title="latency utility: throughput over de
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

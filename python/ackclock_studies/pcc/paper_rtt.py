@@ -1,4 +1,4 @@
-"""RTT unfairness (NSDI 2015, section 4.1.5): a flow with a short RTT of 10 ms against an earlier one of 20 to 100 ms."""
+"""RTT unfairness (NSDI 2015, section 4.1.5): a flow with a 10 ms RTT against an earlier one with 20 to 100 ms."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(goodput: pl.DataFrame) -> pl.DataFrame:
-    """Goodput of both flows while both are active, and the ratio of long to short."""
+    """Both flows' goodput while both are active, and its long-to-short ratio."""
     mbps = pl.col("goodput_bps") / 1e6
     return (
         goodput.filter(pl.col("t_s") > START_S)
@@ -182,7 +182,7 @@ EXPERIMENT = Experiment(name="rtt", title="RTT unfairness, 20 to 100 ms against 
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -1,4 +1,4 @@
-"""Satellite (NSDI 2015, section 4.1.3): 42 Mb/s, 800 ms, 0.74 % of random loss, buffers from one packet to 1 MB."""
+"""Satellite (NSDI 2015, section 4.1.3): 42 Mb/s, 800 ms, 0.74 % random loss, buffers from one packet to 1 MB."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ASKED = (7_500, 1_000_000)
 
 DURATION_S = 100
 START_S = 20
-"""Length of the start-up, s, for measurements that exclude it."""
+"""Start-up length, s, for measurements that exclude it."""
 
 
 def scenario(arm: Arm, buffer: int) -> Scenario:
@@ -62,7 +62,7 @@ def scenario(arm: Arm, buffer: int) -> Scenario:
 
 
 def made(arm: Arm, buffer: int) -> Scenario:
-    """Return the scenario to run: that of `scenario`, with a varying round trip for the arms in `NOISES` that ask for it."""
+    """Return the scenario to run: that of `scenario`, with a varying RTT for the arms for which `NOISES` requests it."""
     written = scenario(arm, buffer)
     return arms.varying(written) if NOISES.get(arm) else written
 
@@ -71,7 +71,7 @@ NEEDS = {"flows": ("goodput_bps",), "goodput": ("t_s", "goodput_bps")}
 
 
 def run(plan: Plan) -> Data:
-    """Every protocol behind every buffer, 100 s each.
+    """Every protocol with every buffer, 100 s each.
 
     Returns
     -------
@@ -111,11 +111,11 @@ def run(plan: Plan) -> Data:
 TABLE = "satellite.flows"
 DEEP = BUFFERS[-1]
 TIMES = 54
-"""Ratio of PCC's goodput to Illinois' at the deepest buffer, in the paper."""
+"""Ratio of PCC's goodput to Illinois' with the deepest buffer, in the paper."""
 
 
 def fills_behind_five_packets(tables: Tables) -> Sequence[Evidence]:
-    """PCC with a buffer of 7.5 KB."""
+    """PCC with a 7.5 KB buffer."""
     found = [
         Evidence.of(
             arms.mean(tables, TABLE, column, 100, arm=arm.name, buffer=7_500),
@@ -151,7 +151,7 @@ def beats_hybla(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Comparison with Illinois at 1 MB; the others for context."""
+    """Comparison with Illinois at 1 MB, and with the others for context."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "goodput_bps", PCC, other, buffer=DEEP),
@@ -166,7 +166,7 @@ def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of Illinois's excess that remains; also with each of the two changes alone."""
+    """Fraction of Illinois's excess that remains, also with each of the two changes alone."""
     found = []
     for arm in NOISES:
         left = arms.excess(tables, TABLE, arm, TIMES, buffer=DEEP)
@@ -217,7 +217,7 @@ EXPERIMENT = Experiment(
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

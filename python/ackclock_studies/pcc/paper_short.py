@@ -30,7 +30,7 @@ RATE_BPS = 15e6
 FLOW_BYTES = 100_000
 FLOWS = 500
 LOADS = (5, 15, 25, 35, 45, 55, 65, 75)
-"""Loads, percent: packets of all flows, each counted once, relative to link capacity."""
+"""Loads, percent: all flows' packets, each counted once, relative to link capacity."""
 
 FEW = (5, 45, 75)
 SILENT = pcc("PCC, sends nothing twice unasked", "pcc-allegro-modong", "green", "D", ":", fills_up=False)
@@ -46,7 +46,7 @@ def scenario(arm: Arm, load: int) -> Scenario:
     """500 flows of a Poisson process; the buffer is one bandwidth-delay product."""
     packets = -(-FLOW_BYTES // arm.payload)
     mean_s = packets * PACKET_BYTES * 8 / RATE_BPS / (load / 100)
-    # far beyond the last start: twenty standard deviations, plus a minute for the last flows
+    # far beyond the last start: twenty standard deviations, plus one minute for the last flows
     length_s = mean_s * (FLOWS + 20 * FLOWS**0.5) + 60
     return Scenario.from_dict(
         {
@@ -101,7 +101,7 @@ def run(plan: Plan) -> Data:
 
 
 def completion(flows: pl.DataFrame) -> pl.DataFrame:
-    """Measured values of each run."""
+    """Measured values for each run."""
     t = pl.col("completion_s")
     return flows.group_by("arm", "load", "seed", maintain_order=True).agg(
         t.median().alias("median_s"),
@@ -133,7 +133,7 @@ def median_is_tcps(tables: Tables) -> Sequence[Evidence]:
 
 
 def tail_is_tcps(tables: Tables) -> Sequence[Evidence]:
-    """95th percentile of completion times at every load."""
+    """95th percentile of the completion times at every load."""
     return [
         _slower(tables, arm, TCP10, load, "p95_s", weighs=arm is PCC)
         for arm in (PCC, SILENT, PRINTED)
@@ -142,7 +142,7 @@ def tail_is_tcps(tables: Tables) -> Sequence[Evidence]:
 
 
 LIGHT, HEAVY = 5, (45, 75)
-"""Loads at which the two causes are tested: flows hardly overlap, and flows share the link."""
+"""Loads at which the two causes are tested: one where flows hardly overlap, and one where they share the link."""
 
 
 def against_one_segment(tables: Tables, bound: Bound, *, column: str) -> Sequence[Evidence]:
@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(name="short", title="short flows at loads of 5 to 75 %",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

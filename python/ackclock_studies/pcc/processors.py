@@ -1,10 +1,11 @@
-"""Four flows on machines with few processors: the causes of PCC's unfairness, one at a time (C12 to C14).
+"""Four flows on machines with few processors: the causes of PCC's unfairness, tested one at a time (C12 to C14).
 
-The effect of a busy machine on a spinning sender was measured on a real one, on loopback (8 s, Linux): four UDP senders at 25 Mb/s each,
-which spin until their next departure, and their four receivers, on two processors that other programs also used. The senders were without a
-processor for 53 to 59 % of the time. A stall lasted 1.0 ms in the median, 2.4 ms on average and 26 to 40 ms at the 99th percentile; between
-two stalls they ran for 0.5 ms in the median and 1.4 ms on average. They reached 41 to 46 % of the requested rate. The coefficient of
-variation of the gaps between departures was 3.0 to 3.3.
+The effect of a busy machine on a spinning sender was measured on a real one, on loopback (8 s, Linux): four UDP
+senders at 25 Mb/s each, which spin until their next departure, and their four receivers, on two processors also used
+by other programs. The senders had no processor for 53 to 59 % of the time. Stalls lasted 1.0 ms in the median, 2.4
+ms on average and 26 to 40 ms at the 99th percentile; between stalls, senders ran for 0.5 ms in the median and 1.4
+ms on average. They reached 41 to 46 % of the requested rate. The coefficient of variation of the gaps between
+departures was 3.0 to 3.3.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ackclock_studies.pcc.sharing import abreast, depth, in_enough_runs, shares_
 from ackclock_studies.pcc.testbed import CUBIC, MININET, PCC, SPINS, Model, mininet, stalls
 
 LIMIT = 250
-"""Limit of Mininet's link, packets: the publication's."""
+"""Limit of Mininet's link in the publication, packets."""
 
 
 def _lognormal(median_us: float, sigma: float) -> dict[str, Any]:
@@ -75,7 +76,7 @@ HOSTS: dict[str, Model] = {
 """Hosts, all on Mininet's link, so that they differ from `ENOUGH` in the host only."""
 
 FEW = (TWO, ONE, TURNS, STOLEN, MADE_UP)
-"""Hosts at quick scale, where one run of each makes a picture and no claim is judged."""
+"""Hosts at quick scale, where one run of each serves for a figure and no claim is judged."""
 
 asked = in_enough_runs("processors.shares")
 
@@ -107,8 +108,8 @@ AS_READ = {
 
 
 def run(plan: Plan) -> Data:
-    """Four flows that start 5 s apart, together for 200 s (50 s at quick scale), on every host with few processors. The runs with enough
-    processors are those of experiment `depth`, seed by seed, for PCC and CUBIC.
+    """Four flows that start 5 s apart and run together for 200 s (50 s at quick scale), on every host with few
+    processors. The runs with enough processors are those of experiment `depth`, seed by seed, for PCC and CUBIC.
 
     Returns
     -------
@@ -131,7 +132,7 @@ def run(plan: Plan) -> Data:
 
 
 def pick(tables: Tables, host: str, column: str, controller: str = PCC) -> Array:
-    """A column, one value per seed; with enough processors that of `depth`, in the seeds that also ran on the other hosts."""
+    """A column, one value per seed; with enough processors it comes from `depth`, for the seeds also run on the other hosts."""
     table = tables["processors.shares"]
     if host == ENOUGH:
         return depth(tables, controller, LIMIT, column)[: table["seed"].n_unique()]
@@ -149,7 +150,7 @@ def _two(tables: Tables) -> str:
 
 
 def less_fair(tables: Tables, host: str) -> Estimate:
-    """Index with enough processors minus that on a host; paired by seed."""
+    """Index with enough processors minus the index on a host, paired by seed."""
     return mean_over_runs(pick(tables, ENOUGH, "jain") - pick(tables, host, "jain"))
 
 
@@ -190,7 +191,7 @@ LESS_FAIR = above(0, margin=0.01)
 
 @asked
 def c14(tables: Tables) -> Sequence[Evidence]:
-    """Fewer processors, less fairness; the effect of each other model of a busy machine for context."""
+    """Fewer processors, less fairness; for context, the effect of every other model of a busy machine."""
     main = TAKEN.of(tables) == TAKEN.main
     weighing = (TWO, ONE) if main else (_two(tables),)
     found = [
@@ -215,7 +216,7 @@ _KEYS = {TURNS: "turns", STOLEN: "stolen", MADE_UP: "made_up", MEASURED: "measur
 
 @asked
 def without_cost(tables: Tables) -> Sequence[Evidence]:
-    """Two processors without a cost per packet: the order is the publication's."""
+    """Two processors without a per-packet cost: the order is the publication's."""
     more = mean_over_runs(pick(tables, TWO, "jain") - pick(tables, TURNS, "jain"))
     return [Evidence.of(more, "index on 2 processors, with the cost less without", LESS_FAIR, key="cost")]
 
@@ -233,7 +234,7 @@ def made_up(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Index, deviation and total on each host, run by run."""
+    """Index, deviation and total goodput on each host, run by run."""
     table = tables["processors.shares"]
     names = [(host, PCC) for host in (ENOUGH, *_run(tables))] + [(ENOUGH, CUBIC)]
     shown = (("jain", "Jain's index", (0.25, 1.02)), ("sd_mbps", "deviation (Mb/s)", None), ("total_mbps", "total (Mb/s)", (0, 100)))  # fmt: skip
@@ -267,7 +268,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -1,7 +1,6 @@
-"""The sweep against an independent implementation: a prototype's table of goodput over capacity, cell by cell.
-
-The prototype is also packet-level: one flow, tail drop, perfect reports for each packet, no retransmissions, 30 s, two seeds. Its long,
-rare stalls occur only a few times in two seeds of 30 s.
+"""The sweep compared with an independent implementation: a prototype's table of goodput over capacity, cell by cell.
+The prototype is also packet-level: one flow, tail drop, perfect reports for each packet, no retransmissions, 30 s,
+two seeds. In two seeds of 30 s, its long, rare stalls occur only a few times.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ CLOCK = (0.23, 0.35, 0.46, 0.58, 0.81, 0.98, 0.98)
 
 
 def cells(tables: Tables) -> pl.DataFrame:
-    """Cells present in both tables: model, buffer, ours, theirs, difference."""
+    """Cells in both tables: model, buffer, our value, their value, difference."""
     theirs = [(model, q, x) for model, row in FOUND.items() for q, x in zip(SIZES, row, strict=True)]
     theirs += [(TESTBED, q, x) for q, x in zip(CLOCK_SIZES, CLOCK, strict=True)]
     table = pl.DataFrame(theirs, schema={"model": pl.String, "buffer": pl.Int64, "theirs": pl.Float64}, orient="row")
@@ -45,7 +44,7 @@ def cells(tables: Tables) -> pl.DataFrame:
 
 
 def table(tables: Tables) -> Table:
-    """Table of both implementations side by side."""
+    """Table with both implementations side by side."""
     found = cells(tables)
     sizes = sorted(found["buffer"].unique().to_list())
     rows: list[tuple[TableCell | str, ...]] = []

@@ -1,6 +1,5 @@
-"""Every sentence and figure of the blog, with its outcome.
-
-The papers' sentences are the claims themselves, which follow them.
+"""Every sentence and figure in the blog, with its outcome. The papers' sentences are
+covered by the claims, which follow them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Four flows that come and go: Jain's index and standard deviation by number of active flows, and by buffer size.
+"""Four flows that join and leave: Jain's index and standard deviation by number of active flows and by buffer size.
 
 Length: two experiments with five claims on the same two numbers.
 """
@@ -48,16 +48,16 @@ P = ParamSpec("P")
 Measure: TypeAlias = Callable[Concatenate[Tables, P], Sequence[Evidence]]
 
 WINDOWS = 5
-"""Windows in each period with the same flows: 100 s at paper scale, where a period is 500 s."""
+"""Averaging windows in each period with constant flows: 100 s at paper scale, where a period is 500 s."""
 
 RUNS = ((BARE, PCC), (BARE, CUBIC), (MININET, PCC), (MININET, CUBIC))
 """Environment and protocol."""
 
 STRETCHES = 6
-"""Periods, each from one start or end of a flow to the next. A seventh, with the last flow alone, is left out: no claim concerns a single flow."""
+"""Periods, each from one start or end of a flow to the next. A seventh, with the last flow alone, is omitted: no claim concerns a single flow."""
 
 STRETCH_S, SHORT_S = 500, 10
-"""Period lengths: the publication's, and that of quick scale, for pictures. A claim is judged only at its own length."""
+"""Period lengths: the publication's, and one at quick scale, for figures. A claim is judged only at its own length."""
 
 NOISE = Reading(
     name="noise",
@@ -73,11 +73,11 @@ FEW_LIMITS = (250, 500)
 """Sizes at quick scale."""
 TOGETHER_S, APART_S = 200, 5
 PICTURED_S = 50
-"""Time together at quick scale, for pictures: no claim is judged on four flows that share less than `TOGETHER_S`."""
+"""Time together at quick scale, for figures: no claim is judged on four flows that run together for less than `TOGETHER_S`."""
 
 EXACT, CLOCKED = "exact", "clock of 1 ms"
 DEPARTURES: dict[str, Model] = {EXACT: testbed.WISHBONE[MININET], CLOCKED: testbed.mininet(testbed.CLOCK)}
-"""Departure models of paced senders on Mininet's link, for the cause of C18. TCP is not paced and runs with exact hosts only."""
+"""Paced senders' departure models on Mininet's link, for the cause of C18. TCP is not paced and is run only with exact hosts."""
 
 
 def active(stretch: int) -> list[int]:
@@ -86,7 +86,7 @@ def active(stretch: int) -> list[int]:
 
 
 def run(plan: Plan) -> Data:
-    """PCC and CUBIC on bare metal and in Mininet; periods of 500 s, or of 10 s at quick scale, where no claim is judged.
+    """PCC and CUBIC on bare metal and in Mininet; periods of 500 s, or 10 s at quick scale, where no claim is judged.
 
     Returns
     -------
@@ -112,13 +112,13 @@ def run(plan: Plan) -> Data:
 
 
 def come_and_go(model: str | Model, controller: str, unit: int, *, jitter: str = "0 s") -> Scenario:
-    """Scenario in which flow i starts after i periods and writes for four periods."""
+    """Scenario where flow i starts after i periods and writes for four periods."""
     made = testbed.wishbone(model, controller, unit, jitter=jitter)
     return made.set("duration", f"{STRETCHES * unit} s")
 
 
 def run_depth(plan: Plan) -> Data:
-    """Four flows that start 5 s apart in Mininet, behind several limits; 200 s together, or 50 s and one run of each at quick scale.
+    """Four flows that start 5 s apart in Mininet, with several limits; 200 s together, or 50 s and one run of each at quick scale.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def together_s(plan: Plan) -> int:
 
 
 def abreast(controller: str, limit: int, *, host: str | Model = MININET, together_s: int = TOGETHER_S) -> Scenario:
-    """Four flows behind a limit, the last from 15 s on; all write to the end."""
+    """Four flows with one limit, the last from 15 s on; all write to the end."""
     written = testbed.wishbone(host, controller, APART_S, limit=limit)
     length = (FLOWS - 1) * APART_S + together_s
     flows = [{k: v for k, v in flow.items() if k != "stop"} for flow in written.to_dict()["flows"]]
@@ -154,7 +154,7 @@ def abreast(controller: str, limit: int, *, host: str | Model = MININET, togethe
 
 
 def shares_together(batch: Batch, *, together_s: int = TOGETHER_S) -> pl.DataFrame:
-    """Measured values of each run, over the time in which all flows are active."""
+    """Measured values for each run, over the time in which all flows are active."""
     begin = (FLOWS - 1) * APART_S
     rows = []
     for seed in batch.seeds:
@@ -165,7 +165,7 @@ def shares_together(batch: Batch, *, together_s: int = TOGETHER_S) -> pl.DataFra
 
 
 def numbers(own: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
-    """Jain's index of the means, standard deviation of a flow's 1-s goodput (mean over flows), and total."""
+    """Jain's index of the means, standard deviation of a flow's 1 s goodput (averaged over flows), and total goodput."""
     return {
         "jain": testbed.jain(own.mean(axis=0)),
         "sd_mbps": float(own.std(axis=0, ddof=1).mean()),
@@ -174,7 +174,7 @@ def numbers(own: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
 
 
 def all_windows(batch: Batch, *, unit: int) -> pl.DataFrame:
-    """Measured values of each window of each run."""
+    """Measured values for each window of each run."""
     rows = [
         {"seed": seed, **row}
         for seed in batch.seeds
@@ -184,7 +184,7 @@ def all_windows(batch: Batch, *, unit: int) -> pl.DataFrame:
 
 
 def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
-    """Goodput of each flow, second by second, in the first run."""
+    """Each flow's goodput in the first run, second by second."""
     found = testbed.series(batch.goodput.filter(pl.col("seed") == batch.seeds[0]), FLOWS, STRETCHES * unit)
     t = np.arange(1.0, STRETCHES * unit + 1)
     return pl.concat(
@@ -196,7 +196,7 @@ def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
 
 
 def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dict[str, Any]]:
-    """Measured values of each window of a run, given a row per second and a column per flow."""
+    """Measured values for each window of a run, given one row per second and one column per flow."""
     rows = []
     length = unit // WINDOWS
     for start in range(0, STRETCHES * unit, length):
@@ -206,14 +206,14 @@ def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dic
 
 
 def pick(tables: Tables, host: str, controller: str, flows: int | None, column: str) -> Array:
-    """Mean over the windows with this many active flows, one value per seed; `None`: the entire experiment while there are two or more flows."""
+    """Mean over the windows with this many active flows, one value per seed; `None`: all of the experiment with two or more flows."""
     active = pl.col("flows") >= 2 if flows is None else pl.col("flows") == flows
     t = tables["sharing.windows"].filter((pl.col("host") == host) & (pl.col("cc") == controller) & active)
     return t.group_by("seed").agg(pl.col(column).mean()).sort("seed")[column].to_numpy().astype(np.float64)
 
 
 def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Measure[P]]:
-    """Wrap a measurement so that it is skipped if its tables do not suffice."""
+    """Wrap a measurement so that it is skipped if its tables are insufficient."""
 
     def wrap(measure: Measure[P]) -> Measure[P]:
         @wraps(measure)
@@ -227,26 +227,26 @@ def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Meas
 
 
 def at_length(measure: Measure[P]) -> Measure[P]:
-    """Wrap a measurement over 100 s windows so that it is skipped on the short periods of quick scale."""
+    """Wrap a measurement over 100 s windows so that it is skipped for quick scale's short periods."""
     return asked_where(lambda tables: tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S)(measure)
 
 
 LEAST_RUNS = 6
-"""Runs of four flows that a claim needs. Quick scale has one run of each kind, for pictures."""
+"""Number of four-flow runs needed by a claim. Quick scale has one run of each kind, for figures."""
 
 
 def enough(tables: Tables, table: str) -> bool:
-    """Whether there are enough runs of four flows, of sufficient length, for a claim."""
+    """Whether there are enough four-flow runs, of sufficient length, for a claim."""
     return tables[table]["seed"].n_unique() >= LEAST_RUNS and bool((tables[table]["seconds"] >= TOGETHER_S).all())
 
 
 def in_enough_runs(table: str) -> Callable[[Measure[P]], Measure[P]]:
-    """Wrap a measurement so that it is skipped on fewer or shorter runs of four flows."""
+    """Wrap a measurement so that it is skipped if there are fewer four-flow runs, or shorter ones."""
     return asked_where(lambda tables: enough(tables, table))
 
 
 def not_asked(found: Sequence[Evidence]) -> list[Evidence]:
-    """Empty evidence, in place of numbers that would answer another question."""
+    """Empty evidence, instead of numbers that would answer a different question."""
     nothing = math.nan
     return [
         replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
@@ -424,7 +424,7 @@ def c11(tables: Tables) -> Sequence[Evidence]:
 
 @at_length
 def c11_significantly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """At most half of CUBIC's unfairness and deviation."""
+    """At most half CUBIC's unfairness and deviation."""
     found = []
     for n in (None, 2, 3, 4):
         for column, name in (("jain", "1 less index"), ("sd_mbps", "deviation")):
@@ -457,7 +457,7 @@ def c18(tables: Tables) -> Sequence[Evidence]:
 
 @in_enough_runs("depth.shares")
 def c18_clocked(tables: Tables) -> Sequence[Evidence]:
-    """Index with senders that wake up at a kernel's clock: PCC against CUBIC, and against itself with exact departures."""
+    """Index with senders that wake up at ticks of a kernel clock: PCC against CUBIC, and against itself with exact departures."""
     found = []
     for limit in FEW_LIMITS:
         late = depth(tables, PCC, limit, "jain", hosts=CLOCKED)
@@ -483,7 +483,7 @@ def depth(tables: Tables, controller: str, limit: int, column: str, *, hosts: st
 
 @at_length
 def f5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Jain's index on bare metal, 0.98 to 0.99."""
+    """Jain's index on bare metal: 0.98 to 0.99."""
     return [_index(tables, BARE, n, bound, key=f"index_{n}") for n in (2, 3, 4)]
 
 
@@ -500,7 +500,7 @@ def f6_steadier(tables: Tables) -> Sequence[Evidence]:
 
 
 def sharing_table(tables: Tables) -> Table:
-    """Table of index, deviation and total."""
+    """Table of index, deviation and total goodput."""
     rows: list[tuple[TableCell | str, ...]] = []
     for host, controller in RUNS:
         for n in (2, 3, 4):
@@ -529,7 +529,7 @@ def sharing_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(t), bars(t), sharing_table(t), depth_figure(t))
 
 

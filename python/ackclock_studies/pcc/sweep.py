@@ -1,4 +1,4 @@
-"""Throughput against buffer size, under every model of the host and of the queue.
+"""Throughput against buffer size, under every host and queue model.
 
 Length: one experiment with the sixteen claims that read its one table.
 """
@@ -108,24 +108,23 @@ FORM = Reading(
 
 
 ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
-"""Models that claims are based on, besides the links."""
+"""Models used by claims, in addition to the links."""
 SEVERAL = (*ENVIRONMENTS, *ASKED, NEWER)
 """Models that run with several seeds."""
 CAUSED = (10, 20, 50)
-"""Sizes for the cause of C2, the only ones at which its link is run."""
+"""Buffer sizes for the cause of C2, the only ones at which its link is run."""
 NEEDED = {PCC: (4, 6, 8), CUBIC: (30, 40, 50)}
 """Sizes for the cause of F1: around the smallest size at which each protocol reaches 90 % of the link."""
 FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
-"""Sizes of the other models, at quick scale and at paper scale."""
+"""Buffer sizes for the other models, at quick scale and at paper scale."""
 BETWEEN = (6, 10, 20, 50, 100, 275)
-"""Sizes of `ASKED` at quick scale."""
+"""Buffer sizes for `ASKED` at quick scale."""
 
 
 def run(plan: Plan) -> Data:
-    """One flow alone, 60 s with start-up. Models that no claim rests on run once at each size.
-
-    A deterministic run stands for all seeds. Where two models are identical for a protocol (`testbed.TWINS`), only one of them is run. Readings
-    other than the main one leave out models that no claim rests on.
+    """One flow alone, 60 s with start-up. Models not used by any claim are run once at each size. A deterministic run
+    represents all seeds. Where two models are identical for a protocol (`testbed.TWINS`), only one of them is run.
+    Readings other than the main one omit models not used by any claim.
 
     Returns
     -------
@@ -179,7 +178,7 @@ def _sizes(
 
 
 def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
-    """Columns kept from the runs of a cell."""
+    """Columns stored from a cell's runs."""
     return batch.flows.select(
         "seed",
         (pl.col("goodput_bps") / (RATE_BPS * payload / PACKET_BYTES)).alias("share"),
@@ -190,7 +189,7 @@ def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
 
 
 def spread(rows: pl.DataFrame, seeds: int) -> pl.DataFrame:
-    """Rows with a deterministic run repeated for every seed, and the runs of twin models under both names."""
+    """Rows, with a deterministic run repeated for every seed and twin models' runs listed under both names."""
     exact = [name for name, model in MODELS.items() if not model.draws]
     few = (pl.col("cc") == CUBIC) & pl.col("model").is_in(exact)
     once = rows.filter(few)
@@ -225,7 +224,7 @@ def models(tables: Tables) -> list[str]:
 
 
 def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str = BARE) -> Estimate:
-    """Percentage points of link capacity by which a model falls short of bare metal; positive means less than bare metal."""
+    """Difference between bare metal and a model, percentage points of link capacity; positive if the model is lower."""
     here, there = (pick(tables, name, controller, packets) for name in (base, model))
     runs = min(here.size, there.size)
     return mean_over_runs(
@@ -234,7 +233,7 @@ def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str 
 
 
 def chance(model: str, controller: str) -> bool:
-    """Whether runs of a controller in a model differ between seeds: PCC draws random numbers, and so do hosts that stall."""
+    """Whether a controller's runs in a model differ between seeds: PCC draws random numbers, and so do hosts that stall."""
     return controller == PCC or MODELS[TWINS.get((model, controller), model)].draws
 
 
@@ -272,7 +271,7 @@ TICKS = (1, 2, 6, 20, 50, 100, 200)
 
 
 def figure(tables: Tables) -> Figure:
-    """Goodput against the buffer as in the publication: a panel for each environment, with PCC and CUBIC."""
+    """Goodput against the buffer, as in the publication: one panel per environment, with PCC and CUBIC."""
     table = means(tables)
 
     def draw() -> Any:
@@ -335,7 +334,7 @@ def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
 
 
 def needed(tables: Tables, controller: str, model: str = BARE, share: float = 0.9) -> Array:
-    """The smallest buffer, packets, from which a protocol keeps this fraction of the link; one value per seed, infinite if none."""
+    """Smallest buffer, packets, from which on a protocol gets this fraction of the link; one value per seed, infinite if none."""
     known = [q for q in sizes(tables, model) if pick(tables, model, controller, q).size]
     table = np.array([pick(tables, model, controller, q) for q in known])
     enough = np.logical_and.accumulate((table >= share)[::-1], axis=0)[::-1]
@@ -348,7 +347,7 @@ def f1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f1_much(tables: Tables) -> Sequence[Evidence]:
-    """Ratio of the buffers that the two need."""
+    """Ratio of the two protocols' required buffers."""
     p, c = needed(tables, PCC), needed(tables, CUBIC)
     whole = sizes(tables)[-1]
     return [
@@ -359,7 +358,7 @@ def f1_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def newer(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Shares on a link that keeps a tick's unused credit."""
+    """Link shares if a tick's unused credit is kept."""
     found = [_times_less(tables, bound, model=NEWER, key="newer")]
     for controller in (PCC, CUBIC):
         values = needed(tables, controller, NEWER)
@@ -385,13 +384,13 @@ def _times_less(tables: Tables, bound: Any, *, model: str = BARE, key: str = "")
 
 
 def f2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Link share with a buffer of six packets."""
+    """Link share with a six-packet buffer."""
     p, c = pick(tables, BARE, PCC, 6), pick(tables, BARE, CUBIC, 6)
     return [Evidence.of(mean_over_runs(100 * (p - c)), "6 packets: PCC less CUBIC", bound, unit="points", key="lead")]
 
 
 def f2_much(tables: Tables) -> Sequence[Evidence]:
-    """Shares of 2 % and 90 %."""
+    """Link shares of 2 % and 90 %."""
     return [
         Evidence.of(_mean(tables, BARE, CUBIC, 6), "6 packets: CUBIC", at_most(5), unit="%", key="cubic"),
         Evidence.of(_mean(tables, BARE, PCC, 6), "6 packets: PCC", at_least(80), unit="%", key="pcc"),
@@ -399,12 +398,12 @@ def f2_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def f3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Link share with a buffer of one packet."""
+    """Link share with a one-packet buffer."""
     return [Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", bound, unit="times", key="times")]
 
 
 def f3_much(tables: Tables) -> Sequence[Evidence]:
-    """Check for 25 % of the link, and 35 times CUBIC's goodput."""
+    """Check for 25 % of the link and 35 times CUBIC's goodput."""
     return [
         Evidence.of(_mean(tables, BARE, PCC, 1), "1 packet: PCC", between(12.5, 50), unit="%", key="pcc"),
         Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", between(17.5, 70), unit="times"),
@@ -474,7 +473,7 @@ def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Check for a deficit of ten percentage points."""
+    """Check for a ten-point deficit."""
     return [
         Evidence.of(gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", bound, unit="points")
         for q in _shallow(tables)
@@ -514,7 +513,7 @@ def left(tables: Tables, q: int) -> Estimate:
 
 
 def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of the expected throughput, which grows with the buffer."""
+    """Fraction of the expected throughput, growing with the buffer."""
     found = []
     for small, large in pairwise((6, 10, 20, 50, 275)):
         a, b = left(tables, small), left(tables, large)
@@ -530,7 +529,7 @@ def c4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Deficit of CUBIC against bare metal."""
+    """CUBIC's deficit against bare metal."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), CUBIC, q),
@@ -588,7 +587,7 @@ def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Percentage points of the deficit that remain in Mininet with exact pacing."""
+    """Deficit remaining in Mininet with exact pacing, percentage points."""
     return [
         Evidence.of(
             gap(tables, model, PCC, q),
@@ -604,7 +603,7 @@ def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17_some(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Percentage points lost to stalls with exact pacing."""
+    """Loss due to stalls with exact pacing, percentage points."""
     return [
         Evidence.of(
             gap(tables, STALLED, PCC, q, base=MININET),
@@ -623,7 +622,7 @@ def c15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Round-trip time added on bare metal by the buffer that each needs for 90 %."""
+    """RTT added on bare metal by the buffer each needs for 90 %."""
     found = {}
     for controller in (PCC, CUBIC):
         size = float(np.median(needed(tables, controller)))
@@ -659,7 +658,7 @@ KEYS = {PCC: "pcc", CUBIC: "cubic"}
 
 
 def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain of PCC in a virtual machine with a shallow buffer."""
+    """PCC's gain in a virtual machine with a shallow buffer."""
     return [
         Evidence.of(
             _ratio(tables, q, _machine(tables)),
@@ -695,7 +694,7 @@ def sweep_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(t), sweep_table(t), prototype.table(t))
 
 

@@ -1,4 +1,4 @@
-"""Scenarios of the study: the link, the imperfections of hosts by hypothesis, the flows."""
+"""The study's scenarios: the link, host imperfections by hypothesis, the flows."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ackclock.errors import InputError
 from ackclock.scenario import Scenario
 
 PCC, PRINTED, CUBIC = "pcc-allegro-modong", "pcc-allegro", "cubic"
-"""Controllers. PCC has the constants of the authors' code, which was used for the publication; the printed form is a reading."""
+"""Controllers. PCC has the constants in the authors' code, which was used for the publication; the printed form is a reading."""
 LABEL = {PCC: "PCC (every 20)", PRINTED: "PCC as printed (every 20)", CUBIC: "CUBIC"}
 """Labels. PCC reports every 20 packets here; the arms of the paper's experiments name each report mode."""
 RATE_BPS = 100e6
 PACKET_BYTES = 1500
 PAYLOAD = {PCC: 1456, PRINTED: 1456, CUBIC: 1448}
-"""Payload of a full packet, bytes: its ratio to the packet size bounds a link's goodput."""
+"""Payload of a full packet, bytes: its ratio to the packet size limits a link's goodput."""
 
 SHALLOW = (1, 2, 3, 4, 6, 8)
-"""Sizes in addition to the script's: those of the points in PCC's paper."""
+"""Buffer sizes in addition to the script's: those plotted in PCC's paper."""
 SIZES = (*range(5, 50, 5), *range(50, 200, 10), 200, 225, 250, 275)
-"""The 28 sizes of the publication's script, packets."""
+"""The 28 buffer sizes in the publication's script, packets."""
 FEW = (1, 6, 10, 20, 50, 60, 100, 275)
-"""Sizes at quick scale: those that claims name, and some in between."""
+"""Buffer sizes at quick scale: those named in claims, and some in between."""
 COARSE = (5, 6, 10, 15, 20, 30, 50, 60, 100, 150, 275)
-"""Sizes at which the hypotheses on hosts are run."""
+"""Buffer sizes at which the host hypotheses are run."""
 
 CLOCK = {"tick": "1 ms"}
-"""Hosts with a 1000 Hz kernel clock, at which paced senders wake up."""
+"""Hosts with a 1000 Hz kernel clock, at the ticks of which paced senders wake up."""
 SPINS: dict[str, Any] = {"busy_wait": True, "catch_up": "none"}
 """PCC's sender spins, and schedules the next departure from the actual time of the last one: it never catches up after a delay."""
 COST = {"send_cost": "100 us", "receive_cost": "100 us"}
-"""Processor time per packet at each end. Fitted to one number of the publication: four flows on one core get 30 % of 100 Mb/s."""
+"""CPU time per packet at each end. Fitted to one number in the publication: four flows on one core get 30 % of 100 Mb/s."""
 
 IDEAL, BARE, MININET, CUT = "a router's queue", "bare metal", "Mininet", "Mininet, no offload"
 NEAR = "Mininet, no delay line"
@@ -46,7 +46,7 @@ TESTBED = "H0: sender's clock"
 OFTEN, RARE, LONG = "H1: 5 ms / 20 ms", "H1: 5 ms / 100 ms", "H1: 30 ms / 100 ms"
 TENTH, NO_CATCH_UP = "H1: 10 ms / 100 ms", "H2: 10 ms / 100 ms"
 PACED, PACED_SHORT, PACED_LONG = "H7: pacing every 10 ms", "H7: pacing every 4 ms", "H7: pacing every 20 ms"
-"""The publication's own explanation: the sender's pacing wakes up late and sends a batch; TCP, which is not paced, is unaffected."""
+"""The publication's own explanation: the sender's pacing timer fires late and a batch is sent; TCP, which is not paced, is unaffected."""
 ONE_CORE, COSTLY, MACHINE = "H4: single core", "H4: single core, 100 us", "H5: whole machine"
 
 TICK_8_0, TICK_8_1, FINE_8_0, SENDER = "1 ms, to 8.0", "1 ms, from 8.1", "0.1 ms, to 8.0", "sender's clock"
@@ -60,10 +60,9 @@ PIPES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """Imperfections of the hosts (`both`: sender and receiver are one machine) and of the link.
-
-    `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: overhead that links charge per
-    packet. `near`: the bottleneck has no delay; it is all on the access link.
+    """Imperfections of the hosts (`both`: sender and receiver on one machine) and of the link. `offload`: TCP hands
+    over multi-segment packets, which hosts and netem handle as one. `framing`: overhead charged per packet by links.
+    `near`: the bottleneck has no delay; all delay is on the access link.
     """
 
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +75,7 @@ class Model:
 
     @property
     def link(self) -> str:
-        """Name of the same link with exact hosts, the reference for a model of hosts."""
+        """Name of the same link with exact hosts, the reference for a host model."""
         if self.capacity:
             return BARE
         return MININET if self.queue == "netem-limit" else IDEAL
@@ -93,7 +92,7 @@ class Model:
 
 
 def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) -> dict[str, Any]:
-    """A host that loses its processor for `off_ms` after on-times of mean `on_ms`, exponentially distributed."""
+    """A host that loses its processor for `off_ms` after exponentially distributed on-times with mean `on_ms`."""
     return {
         "gate": {
             "kind": "times",
@@ -106,7 +105,7 @@ def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) 
 
 
 def bare(pipe: str = TICK_8_0, *, whole: bool = False) -> Model:
-    """Return the testbed: exact hosts with dummynet between them. With `whole` the card does not split TCP's packets."""
+    """Return the testbed: exact hosts with dummynet in between. With `whole`, the NIC does not split TCP's packets."""
     if pipe == SENDER:
         return Model(host={**CLOCK, "catch_up": "full"}, offload=whole)
     return Model(capacity=PIPES[pipe], offload=whole)
@@ -118,7 +117,7 @@ def mininet(host: Mapping[str, Any] | None = None, *, both: bool = False, offloa
 
 
 def late(period_ms: int) -> Model:
-    """Bare metal, but paced senders wake up at a slow clock and catch up with a batch."""
+    """Bare metal, except that paced senders wake up at ticks of a slow clock and catch up with a batch."""
     return Model(capacity=PIPES[TICK_8_0], host={"tick": f"{period_ms} ms", "catch_up": "full"})
 
 
@@ -147,10 +146,10 @@ MODELS: dict[str, Model] = {
     COSTLY: Model(host={"cores": 1, **SPINS, **COST}, both=True, offload=True),
     MACHINE: Model(host={**stalls(5, 100, "full", receives_on=False), "emulates_links": True}, both=True),
 }
-"""Models by name. "5 ms / 100 ms": off for 5 ms, on for 100 ms on average. H1 catches up in full, H2 not at all."""
+"""Models by name. "5 ms / 100 ms": off for 5 ms, on for 100 ms on average. H1 catches up fully, H2 not at all."""
 
 ENVIRONMENTS = (BARE, MININET, IDEAL, CUT)
-"""Links with exact hosts, run at every size; the other models run at some."""
+"""Links with exact hosts, run at every size; the other models are run at some sizes."""
 
 TWINS: dict[tuple[str, str], str] = {
     (TESTBED, CUBIC): IDEAL,
@@ -162,11 +161,11 @@ TWINS: dict[tuple[str, str], str] = {
     (LATE, CUBIC): STALLED,
     (CUT, PCC): MININET,
 }
-"""Model and controller -> the model whose runs are identical packet for packet: CUBIC is not paced, PCC has no segmentation offload."""
+"""Model and controller -> the model with packet-for-packet identical runs: CUBIC is not paced, PCC has no segmentation offload."""
 
 
 def hosted(model: Model) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The `hosts` table of a model, and the flow keys that refer to it."""
+    """A model's `hosts` table, and the flow keys that refer to it."""
     if not model.host:
         return [], {}
     keys = {"host": "vm", "peer_host": "vm"} if model.both else {"host": "vm"}
@@ -178,7 +177,7 @@ EVERY = 20
 
 
 def sender(controller: str, every: int = EVERY) -> dict[str, Any]:
-    """Flow keys that select a protocol. As in the code that the publication ran, PCC reports every 20 packets and never repeats a report."""
+    """Flow keys that select a protocol. As in the publication's code, PCC reports every 20 packets and never repeats a report."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if controller != CUBIC:
         flow["congestion_control_options"] = {"feedback": every, **({} if every == 1 else {"feedback_repeats": False})}
@@ -186,7 +185,7 @@ def sender(controller: str, every: int = EVERY) -> dict[str, Any]:
 
 
 def shallow(model: str | Model, controller: str, packets: int, duration_s: float, every: int = EVERY) -> Scenario:
-    """Return one flow over 1000 and 100 Mb/s, 7.5 ms each, with a buffer of this many packets."""
+    """Return one flow over a 1000 and a 100 Mb/s link, 7.5 ms each, with a buffer of this many packets."""
     m = MODELS[model] if isinstance(model, str) else model
     hosts, keys = hosted(m)
     flow = {**sender(controller, every), **keys}
@@ -220,7 +219,7 @@ WISHBONE: dict[str, Model] = {
     MEDIUM: mininet({"cores": 1, **SPINS, **COST}, both=True),
     IDEAL: Model(),
 }
-"""Environments with several flows. Mininet has enough processors for all; the models with fewer share them among all ends."""
+"""Environments with several flows. Mininet has enough processors for all; models with fewer share them among all ends."""
 
 
 def wishbone(
@@ -234,8 +233,8 @@ def wishbone(
 ) -> Scenario:
     """Pairs of hosts, 30 ms, 250 packets; flow i starts after i units and writes for as many units as there are flows.
 
-    The publication's unit is 500 s. `jitter`: maximum random delay on the links from the senders. Links behind the bottleneck always have
-    up to 10 us, so that seeds differ even without other randomness.
+    The publication's unit is 500 s. `jitter`: maximum random delay on the senders' links. Links behind the bottleneck
+    always have up to 10 us, so that seeds differ even without other randomness.
     """
     m = WISHBONE[model] if isinstance(model, str) else model
     hosts, keys = hosted(m)
@@ -262,7 +261,7 @@ def wishbone(
 
 
 def series(goodput: pl.DataFrame, flows: int, length_s: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Goodput of one run, Mb/s: a row per second, a column per flow.
+    """Goodput in one run, Mb/s: one row per second, one column per flow.
 
     Raises
     ------
@@ -282,7 +281,7 @@ def series(goodput: pl.DataFrame, flows: int, length_s: int) -> np.ndarray[Any, 
 
 
 def jain(x: Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Jain's index; one if every share is zero.
+    """Jain's index; 1 if every share is zero.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Beyond the publications: PCC's successors, BBRv3 and CUBIC in the paper's own cells, on a low-orbit satellite path, and on a cellular one.
 
-No publication covers this table, so there are no claims. The last two paths are synthetic, with numbers of our own.
+No publication covers this table, so there are no claims. The last two paths are synthetic, with our own numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BBR = tcp("BBRv3", "bbr3", "vermilion", "s")
 ARMS = (PCC, VIVACE, PROTEUS, BBR, CUBIC)
 
 LEO_S, LEO = 15, ((100, 20), (60, 32), (140, 24), (80, 40), (120, 28))
-"""Rate (Mb/s) and RTT (ms) of a low-orbit satellite path, which change with a handover every 15 s. The 15 s are
+"""Rate (Mb/s) and RTT (ms) of a low-orbit satellite path, changing with a handover every 15 s. The 15 s are
 Starlink's (from memory), the steps are ours.
 """
 CELLULAR: dict[str, Any] = {
@@ -34,11 +34,11 @@ CELLULAR: dict[str, Any] = {
     "every": "50 ms",
     "rate": {"kind": "lognormal", "median": "60 Mbit/s", "sigma": 0.6},
 }
-"""Rate of a cell with a fading channel: drawn anew every 50 ms, 72 Mb/s on average. Not a recorded trace."""
+"""Rate of a fading cellular channel: drawn anew every 50 ms, 72 Mb/s on average. Not a recorded trace."""
 
 
 def leo(arm: Arm) -> Scenario:
-    """Return one flow, 75 s, behind a buffer of 300 packets."""
+    """Return one flow, 75 s, through a 300-packet buffer."""
     (rate, rtt), *later = LEO
     steps = [
         {"at": f"{LEO_S * (i + 1)} s", "rate": f"{r} Mbit/s", "delay": f"{d / 2:g} ms"}
@@ -54,7 +54,7 @@ def leo(arm: Arm) -> Scenario:
 
 
 def cellular(arm: Arm) -> Scenario:
-    """Return one flow, 60 s, behind a deep buffer as in cellular networks."""
+    """Return one flow, 60 s, through a deep buffer as in cellular networks."""
     bottleneck = {
         "rate": "60 Mbit/s",
         "delay": "15 ms",
@@ -79,7 +79,7 @@ def _alone(arm: Arm, name: str, seconds: int, bottleneck: Mapping[str, Any], bac
 
 
 def shallow(arm: Arm, packets: int) -> Scenario:
-    """The link of the sweep with a router's queue."""
+    """The sweep's link with a router's queue."""
     made = testbed.shallow(testbed.IDEAL, testbed.CUBIC, packets, 60).to_dict()
     return Scenario.from_dict({**made, "name": f"{packets} packets, {arm.name}", "flows": [arm.flows()]})
 
@@ -92,7 +92,7 @@ PLACES: dict[str, tuple[Any, float]] = {
     "low satellites": (leo, 1e6 * float(np.mean([rate for rate, _ in LEO]))),
     "cellular": (cellular, 1e6 * 60 * float(np.exp(0.5 * 0.6**2))),
 }
-"""Place -> scenario of an arm, and the mean rate of the link, bit/s."""
+"""Place -> an arm's scenario, and the mean link rate, bit/s."""
 FEW = ("6 packets", "1 % of loss", "low satellites")
 """Places at quick scale."""
 
@@ -182,7 +182,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def table(tables: Tables) -> Table:
-    """Table of the means."""
+    """Table of means."""
     rows: list[tuple[TableCell | str, ...]] = [
         (
             TableCell(text=place, kind="head"),
@@ -201,7 +201,7 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables), table(tables))
 
 

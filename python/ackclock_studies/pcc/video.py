@@ -1,4 +1,4 @@
-"""Adaptive video (FESTIVE, CoNEXT 2012): players behind one bottleneck, FESTIVE against a rate-based rule, over CUBIC and PCC."""
+"""Adaptive video (FESTIVE, CoNEXT 2012): players sharing a bottleneck, FESTIVE against a rate-based rule, over CUBIC and PCC."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ METRICS = ("inefficiency", "unfairness", "instability")
 
 
 def link(players: int) -> dict[str, Any]:
-    """The network: 40 ms, a buffer of one bandwidth-delay product."""
+    """Network with a 40 ms RTT and a buffer of one bandwidth-delay product."""
     mbps = players * SHARE_MBPS
     return {
         "topology": "dumbbell",
@@ -64,7 +64,7 @@ def link(players: int) -> dict[str, Any]:
 
 
 LASTS_S = 300
-"""Duration at both scales, s: half of it would answer a different question."""
+"""Duration at both scales, s: half would answer a different question."""
 
 
 def scenario(arm: Arm, rule: str, players: int, duration_s: int) -> Scenario:
@@ -92,7 +92,7 @@ NEEDS = {"chunks": ("flow", "idx", "request_s", "bitrate_bps", "stall_s"), "link
 
 
 def reduce(batch: Batch, *, capacity_bps: float, duration_s: int) -> pl.DataFrame:
-    """Measured values of each run."""
+    """Measured values for each run."""
     lost = dict(dropped(batch.links).iter_rows())
     rows = []
     for (seed,), chunks in batch.chunks.group_by("seed", maintain_order=True):
@@ -102,7 +102,7 @@ def reduce(batch: Batch, *, capacity_bps: float, duration_s: int) -> pl.DataFram
 
 
 def dropped(links: pl.DataFrame) -> pl.DataFrame:
-    """Fraction of the data packets dropped by the bottleneck, with columns seed and lost."""
+    """Fraction of data packets dropped at the bottleneck, in columns `seed` and `lost`."""
     lost = pl.col("dropped_queue_data") / pl.col("arrivals_data")
     return links.filter(pl.col("name") == "bottleneck.forward").select("seed", lost.alias("lost"))
 
@@ -165,13 +165,13 @@ def better(tables: Tables, bound: Bound, *, metric: str) -> Sequence[Evidence]:
 
 
 def _paired(first: Array, second: Array) -> Estimate:
-    """Difference of two arms, in the seeds that both have."""
+    """Difference between two arms, for the seeds present in both."""
     pairs = min(first.size, second.size)
     return paired_difference(first[:pairs], second[:pairs])
 
 
 def over_pcc(tables: Tables) -> Sequence[Evidence]:
-    """Players over PCC against the same players over CUBIC; and drops at the bottleneck, with idle periods and without."""
+    """Players over PCC against the same players over CUBIC; and drops at the bottleneck, with and without idle periods."""
     dropped = [
         Evidence.of(
             mean_over_runs(100 * pick(tables, arm, FESTIVE, FEW, "lost")),
@@ -301,7 +301,7 @@ def timeline(tables: Tables) -> Figure:
 
 
 def table(tables: Tables) -> Table:
-    """Table of all values."""
+    """Table with all values."""
     found = tables[TABLE]
     rows: list[tuple[TableCell | str, ...]] = []
     for (n, arm, rule), own in found.group_by("players", "arm", "rule", maintain_order=True):

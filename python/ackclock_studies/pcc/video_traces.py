@@ -1,4 +1,4 @@
-"""The other reading of "PCC suits video": long flows' throughput, second by second, as the input of a simple player."""
+"""The other reading of "PCC suits video": long flows' throughput, second by second, as input to a simple player."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def scenario(arm: Arm, duration_s: int) -> Scenario:
 
 
 def toy(bps: Array) -> Array:
-    """Bitrates of players without a buffer: each second the highest one below the throughput of the previous second.
+    """Bitrates of players without a buffer: each second, the highest one below the previous second's throughput.
 
     Parameters
     ----------
@@ -129,14 +129,14 @@ def run(plan: Plan) -> Data:
 
 TABLE = "traces.runs"
 BETTER = above(0, margin=0.02)
-"""Bound for an improvement. Differences below its margin, a fraction of the link, count as none, as elsewhere."""
+"""Bound for an improvement. As elsewhere, differences below its margin, a fraction of the link, count as none."""
 
 
 def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The toy players over PCC against those over CUBIC."""
+    """Toy players over PCC against those over CUBIC."""
 
     def less(one: Arm, other: Arm, column: str) -> Any:
-        """Difference of two arms, paired by runs with the same starts."""
+        """Difference between two arms, paired by runs with the same start times."""
         a, b = (arms.pick(tables, TABLE, column, arm=arm.name) for arm in (one, other))
         pairs = min(a.size, b.size)
         return paired_difference(a[:pairs], b[:pairs])

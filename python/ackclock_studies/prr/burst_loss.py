@@ -1,4 +1,5 @@
-"""Losses in bursts, and short queues: differences between the rules that vanish behind a deep queue under single losses (T12, P4, P12).
+"""Burst losses and short queues: differences between the rules that vanish with a deep queue and single losses (T12,
+P4, P12).
 
 Length: three ways to lose in bursts, and the claims that are judged with each.
 """
@@ -67,7 +68,7 @@ LENGTH = Reading(
 
 
 def scenario(rule: str, length: int, depth: int, **stack: Any) -> Scenario:
-    """Return one fetch of 750 KB over the bottleneck alone, with bursts of data losses (the two states of Gilbert and Elliott)."""
+    """Return one 750 KB fetch over the bottleneck alone, with bursts of data losses (two-state Gilbert-Elliott model)."""
     leave = 1 / length
     loss = {"kind": "gilbert-elliott", "p": LOSS * leave / (1 - LOSS), "r": leave, "applies_to": "data"}
     single = {"kind": "bernoulli", "p": LOSS, "applies_to": "data"}
@@ -91,7 +92,7 @@ def scenario(rule: str, length: int, depth: int, **stack: Any) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Every rule under every burst length behind every queue, paired by common random numbers.
+    """Every rule with every burst length and every queue, paired by common random numbers.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def passing(rule: str, length: int, depth: int) -> Scenario:
 
 
 def run_passing(plan: Plan) -> Data:
-    """Every rule under bursts that end with time, behind every queue, paired by common random numbers.
+    """Every rule with bursts that end with time, for every queue, paired by common random numbers.
 
     Returns
     -------
@@ -156,11 +157,11 @@ def run_passing(plan: Plan) -> Data:
 
 
 NO_OVERSHOOT = 14
-"""Initial ssthresh in the arm without overshoot, segments: above the 10 that the path holds, below the 20 with its queue."""
+"""Initial ssthresh in the arm without overshoot, segments: above the 10 held by the path, below the 20 with its queue."""
 
 
 def run_calm(plan: Plan) -> Data:
-    """The cell of single losses and a queue of one bandwidth-delay product, repeated without the overshoot of slow start.
+    """The cell with single losses and a queue of one bandwidth-delay product, repeated without slow-start overshoot.
 
     Returns
     -------
@@ -181,16 +182,16 @@ def run_calm(plan: Plan) -> Data:
 
 
 SPARED = 400
-"""Fetches at quick scale whose retransmissions are never lost."""
+"""Number of fetches at quick scale with retransmissions that are never lost."""
 AS_DRAWN, HARMLESS = "as drawn", "harmless"
 ROW, LAST = 3, 20
 """Limits on harmless losses: at most `ROW` in a row, and none among the last `LAST` segments."""
 
 
 def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
-    """Bursts of 3 behind 10 packets, as in `scenario`, but for first transmissions only: retransmissions are not lost at random.
-
-    Harmless losses have the same number, in more bursts, and never include the end of the response or everything in flight.
+    """Bursts of 3 with a 10-packet queue, as in `scenario`, but for first transmissions only: retransmissions are not
+    lost at random. Harmless losses are as many, in more bursts, and never include the end of the response or
+    everything in flight.
     """
     rng = np.random.Generator(np.random.PCG64((2011, draw)))
     segments = math.ceil(LARGE / 1448)
@@ -209,7 +210,7 @@ def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
 
 
 def run_spared(plan: Plan) -> Data:
-    """Bursts of losses that spare retransmissions, drawn beforehand so that both rules face identical ones.
+    """Loss bursts that spare retransmissions, drawn in advance so that both rules face identical ones.
 
     Returns
     -------
@@ -237,7 +238,7 @@ def _percent_left(with_it: Array, without: Array) -> Array:
 
 
 def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of the timeouts after bursts that remains under either rule if no burst removes everything in flight;
+    """Fraction of the timeouts after bursts that remains under each rule if no burst removes everything in flight;
     for context, the fraction if only retransmissions are spared.
     """
     found = []
@@ -274,9 +275,9 @@ def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 def pairs(
     tables: Tables, column: str, first: str, second: str, length: int, depth: int, *, per_packet: bool = False
 ) -> tuple[Array, Array]:
-    """Values of two rules for the same seeds (the first ones, if one has fewer); for times, only fetches that completed under both.
-
-    Bursts end with time unless `per_packet` is set: then a burst lasts until enough packets have arrived, however long the sender waits.
+    """Two rules' values for the same seeds (the first ones, if one has fewer); for times, only fetches completed
+    under both. Bursts end with time unless `per_packet` is set: then a burst lasts until enough packets have arrived,
+    however long the sender waits.
     """
     table = "bursts.fetches" if length == 1 or per_packet else "passing.fetches"
     own = tables[table].filter((pl.col("length") == length) & (pl.col("depth") == depth)).sort("seed")
@@ -291,7 +292,7 @@ def _both(own: pl.DataFrame, column: str, first: str, second: str) -> tuple[Arra
 
 
 def endless(tables: Tables, length: int, depth: int, key: str) -> list[Evidence]:
-    """Fetches that have not completed after an hour. Their time is unknown, and no mean includes them."""
+    """Fetches not completed after an hour. Their time is unknown, and no mean includes them."""
     own = tables["bursts.fetches"].filter((pl.col("length") == length) & (pl.col("depth") == depth))
     return [
         Evidence(
@@ -321,12 +322,12 @@ def name(length: int, depth: int) -> str:
 
 
 def chosen(tables: Tables) -> tuple[int, int]:
-    """Burst length and queue depth in this reading."""
+    """Burst length and queue depth for this reading."""
     return int(LENGTH.of(tables).split()[0]), int(DEPTH.of(tables).split()[0])
 
 
 def _of_6675(tables: Tables, column: str, what: str, bound: Bound, cell: tuple[int, int], key: str) -> list[Evidence]:
-    """RFC 6675 against PRR in the cell that decides, and in all others."""
+    """RFC 6675 against PRR in the decisive cell, and in all others."""
     cells = [cell, *((n, d) for n in LENGTHS for d in DEPTHS if (n, d) != cell)]
     return [
         Evidence.of(
@@ -342,7 +343,7 @@ def _of_6675(tables: Tables, column: str, what: str, bound: Bound, cell: tuple[i
 
 
 def p4(tables: Tables) -> Sequence[Evidence]:
-    """Retransmissions of RFC 6675, and lost retransmissions, minus those of PRR: over the population of paths, and cell by cell."""
+    """RFC 6675's retransmissions, and lost retransmissions, minus PRR's: over the path population, and cell by cell."""
     cell = chosen(tables)
     return [
         *paths.on_paths(tables, "retransmissions", above(0, margin=0.5), weighs=True),
@@ -365,7 +366,7 @@ def _beside(found: Sequence[Evidence]) -> list[Evidence]:
 
 
 def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Difference in the cell without the overshoot, and the fraction that remains."""
+    """Difference in the cell without overshoot, and the fraction that remains."""
     other, base = pairs(tables, "data_retransmissions", RFC6675, prr(tables), 1, 10)
     without = _both(tables["calm.fetches"].sort("seed"), "data_retransmissions", RFC6675, prr(tables))
     text = f"{name(1, 10)}: more retransmissions"
@@ -384,7 +385,7 @@ def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 BURSTS = tuple((n, d) for n in LENGTHS[1:] for d in DEPTHS)
-"""Cells with bursts: mean burst length and queue depth, packets."""
+"""Burst cells: mean burst length and queue depth, packets."""
 
 
 def _cell(length: int, depth: int) -> dict[str, object]:
@@ -394,8 +395,8 @@ def _cell(length: int, depth: int) -> dict[str, object]:
 def _over_bursts(
     tables: Tables, column: str, first: str, second: str, what: str, bound: Bound, key: str
 ) -> list[Evidence]:
-    """Excess of a rule over another under bursts: every cell with bursts that end with time weighs; cells with bursts counted in packets
-    are shown for context.
+    """Excess of one rule over another under bursts: all cells with bursts that end with time count; cells with bursts
+    counted in packets are shown for context.
     """
     return [
         Evidence.of(
@@ -413,13 +414,13 @@ def _over_bursts(
 
 
 def p12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of RFC 6675 after bursts of losses."""
+    """RFC 6675's timeouts after loss bursts."""
     text = "more timeouts with RFC 6675"
     return _over_bursts(tables, "data_rtos", RFC6675, prr(tables), text, bound, "timeouts")
 
 
 def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time of rate halving in excess of PRR's under bursts of losses."""
+    """Completion time of rate halving in excess of PRR's under loss bursts."""
     text = f"more time with rate halving than with {label(prr(tables))}"
     return [
         *_over_bursts(tables, "total_s", RATE_HALVING, prr(tables), text, bound, "gain"),
@@ -428,8 +429,8 @@ def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Retransmissions saved by rules that do not grow below ssthresh, compared with PRR, behind a queue of one bandwidth-delay product,
-    under single losses and bursts.
+    """Retransmissions saved, compared with PRR, by rules that do not grow below ssthresh, with a queue of one
+    bandwidth-delay product, under single losses and bursts.
     """
     return [
         Evidence.of(
@@ -446,7 +447,7 @@ def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _corrected(e: Estimate, among: int) -> Estimate:
-    """Widen an interval so that several such intervals hold simultaneously at 95 %."""
+    """Widen an interval so that several such intervals simultaneously hold at 95 %."""
     factor = wider(among, e.n)
     return Estimate(
         value=e.value, low=e.value - factor * (e.value - e.low), high=e.value + factor * (e.high - e.value), level=e.level, n=e.n
@@ -520,7 +521,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "Behind a queue of 100 packets no burst of a sender overflows anything, and losses come one by one. Here the bottleneck is alone, its queue "

@@ -1,4 +1,4 @@
-"""Fetches on the lossy path, each rule on an otherwise identical sender: the runs for the claims about latency, timeouts and recoveries."""
+"""Fetches on the lossy path, each rule on an otherwise identical sender: the runs behind the claims about latency, timeouts and recoveries."""
 
 from __future__ import annotations
 
@@ -63,12 +63,13 @@ FETCHES = {"fetches": FETCH_COLUMNS}
 NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 
-# Numbers of fetches needed for the small differences in claims P3 to P5; the publication had 100 or 1000 of each. Pooled cells (P3,
-# P11) keep the same proportions at both scales. Pages of one segment need few: no rule can act on them.
+# Numbers of fetches needed for the small differences in claims P3 to P5; the publication had 100 or 1000 of each.
+# Pooled cells (P3, P11) keep the same proportions at both scales. One-segment pages need few: no rule can act on
+# them.
 _QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
 _BESIDE = 3
-"""Divisor of the number of fetches at quick scale, for arms that no claim uses."""
+"""Divisor of the number of fetches at quick scale, for arms not used by any claim."""
 _READINGS = {768: 500, 7_680: 500, 76_800: 2_000, 768_000: 300}
 HALF = "β 0.5"
 """Arm with the multiplicative decrease of Reno."""
@@ -76,7 +77,7 @@ HALF = "β 0.5"
 HALF_ARM = f"{PRR}, {HALF}"
 DECIDING = (RATE_HALVING, RFC6675, PRR)
 ASKED = (*DECIDING, CRB, SSRB)
-"""Rules that claims are about; the others appear only in figures."""
+"""Rules covered by claims; the others appear only in figures."""
 
 QUEUE = Reading(
     name="queue",
@@ -126,7 +127,7 @@ def run(plan: Plan) -> Data:
         for loss in path.LOSSES:
             stream = f"latency {page} {loss}"
             arms = {rule: path.host(recovery=rule) for rule in (ASKED if plan.reading else RULES)}
-            recoveries = (page, loss) == (MIDDLE, LOW)  # the cell that P1 and P2 are about
+            recoveries = (page, loss) == (MIDDLE, LOW)  # the cell in P1 and P2
             if recoveries:
                 arms[HALF_ARM] = path.host(recovery=PRR, beta=0.5)
             for arm, sender in arms.items():
@@ -171,7 +172,7 @@ def paired(
     *,
     hit: bool | None = True,
 ) -> tuple[Array, Array]:
-    """Values of two arms for the same seeds; the first ones, if an arm has fewer.
+    """Two arms' values for the same seeds; the first ones, if an arm has fewer.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def paired(
 
 
 def latencies(table: pl.DataFrame, arm: str, page: int, loss: float, *, hit: bool | None = None) -> Array:
-    """Total latency of the fetches of one cell, s; `hit` keeps those with or without a data retransmission, `None` keeps all."""
+    """Total fetch latency in one cell, s; `hit` selects fetches with or without a data retransmission, `None` selects all."""
     kept = cell(table, arm, page, loss).filter(pl.col("total_s").is_not_null())
     if hit is not None:
         kept = kept.filter((pl.col("data_retransmissions") > 0) == hit)
@@ -206,7 +207,7 @@ def latencies(table: pl.DataFrame, arm: str, page: int, loss: float, *, hit: boo
 
 
 def summary(tables: Tables) -> pl.DataFrame:
-    """One row per cell and arm: fractions and mean latencies by outcome of the fetch."""
+    """One row per cell and arm: fractions and mean latencies by fetch outcome."""
     t = tables["latency.fetches"]
     syn = (pl.col("syn_retransmissions") + pl.col("synack_retransmissions")) > 0
     hit = pl.col("data_retransmissions") > 0
@@ -230,13 +231,13 @@ def summary(tables: Tables) -> pl.DataFrame:
 
 
 def compared(tables: Tables, page: int, loss: float, first: str, second: str) -> tuple[Array, Array]:
-    """Latencies of two arms for the same seeds, restricted to the fetches counted in this reading."""
+    """Two arms' latencies for the same seeds, restricted to the fetches counted in this reading."""
     hit = True if HIT.of(tables) == HIT.main else None
     return paired(tables["latency.fetches"], page, loss, first, second, hit=hit)
 
 
 def jointly(tables: Tables, page: int, loss: float, arms: Sequence[str]) -> tuple[Array, ...]:
-    """Latencies of several arms for the same seeds, restricted to the fetches counted in this reading under at least one of them."""
+    """Several arms' latencies for the same seeds, restricted to the fetches counted in this reading under at least one of them."""
     rows = [cell(tables["latency.fetches"], arm, page, loss) for arm in arms]
     least = min(one.height for one in rows)
     rows = [one.head(least) for one in rows]
@@ -248,7 +249,7 @@ def jointly(tables: Tables, page: int, loss: float, arms: Sequence[str]) -> tupl
 
 
 def pooled(tables: Tables, first: str, second: str, column: str) -> tuple[Array, Array]:
-    """Values of two arms over all fetches of every cell whose page has more than one segment."""
+    """Two arms' values over all fetches in every cell with a page of more than one segment."""
     pairs = [
         paired(tables["latency.fetches"], page, loss, first, second, column, hit=None)
         for page in path.PAGES[1:]

@@ -74,7 +74,7 @@ ARMS = {
     kernels.WITHOUT_PRR_RTO_1: ("only the wait for a lost first packet, 3 s to 1 s", OKABE_ITO["orange"], "///"),
     kernels.WITH_PRR_RTO_3: ("only the recovery rule, rate halving to PRR", OKABE_ITO["blue"], ""),
 }
-"""Difference from kernel 3.0 -> label, colour, hatch."""
+"""Difference from kernel 3.0 -> label, colour and hatch."""
 
 
 def headline(result: StudyResult) -> Headline:

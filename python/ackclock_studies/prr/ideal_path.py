@@ -23,7 +23,7 @@ from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937,
 
 
 def t2(tables: Tables) -> Sequence[Evidence]:
-    """Segments in flight at the end of recovery on the ideal path, 15 of 20 segments lost."""
+    """Segments in flight at the end of recovery on the ideal path with 15 of 20 segments lost."""
     acks = tables["tables.acks"].filter((pl.col("losses") == 15) & (pl.col("state") == "Recovery"))
 
     def reached(rule: str) -> float:
@@ -67,13 +67,13 @@ def t2(tables: Tables) -> Sequence[Evidence]:
 
 
 def _ends_below(tables: Tables, arm: str) -> int:
-    """Recoveries of the long flow in which cwnd is below ssthresh just before the end."""
+    """The long flow's recoveries with cwnd below ssthresh just before the end."""
     r = tables["traces.long_recoveries"].filter(pl.col("arm") == arm)
     return r.filter(pl.col("cwnd_before_exit") < pl.col("ssthresh")).height
 
 
 def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
-    """A number for a whole episode; `pattern` is the start of the episode's name."""
+    """A value for an entire episode; `pattern` is the start of the episode's name."""
     row = tables["tables.episodes"].filter(
         pl.col("pattern").str.starts_with(pattern) & (pl.col("rule") == rule) & (pl.col("quantity") == quantity)
     )
@@ -81,7 +81,7 @@ def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
 
 
 def p7(tables: Tables) -> Sequence[Evidence]:
-    """Golden numbers for whole episodes that the computation does not reproduce."""
+    """Golden numbers for entire episodes that the computation does not reproduce."""
     e = tables["tables.episodes"]
     bulk = e.filter(pl.col("golden").is_not_null())
     missed = bulk.filter(pl.col("golden") != pl.col("computed")).height
@@ -153,7 +153,7 @@ IDEAL = (RATE_HALVING, RFC6675, CRB, SSRB, RFC9937)
 
 
 def ideal_path(tables: Tables) -> Figure:
-    """Segments in flight after each ACK has been answered."""
+    """Segments in flight after the response to each ACK."""
     acks = tables["tables.acks"].with_columns((pl.col("pipe") + pl.col("sent_segments")).alias("in_flight"))
 
     def draw() -> Any:
@@ -218,7 +218,7 @@ def episodes_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "When a loss is noticed, the sender has to come down to a new target, ssthresh, within one round trip. RFC 6675 "

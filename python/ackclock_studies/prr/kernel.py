@@ -1,7 +1,6 @@
 """PRR switched on and off within one Linux kernel: fetches under rate halving, RFC 6675 and PRR with everything else
-identical, on the real kernel and in the simulator.
-
-The publication's authors tried this without success: they compared two kernels, which differ in more than the rule. Both backends have the
+identical, on the real kernel and in the simulator. The publication's authors tried this without success: they
+compared two kernels that differ in more than the rule. Both backends have the
 same losses, fetch by fetch, and so do the rules; gains are paired.
 """
 
@@ -36,7 +35,7 @@ TABLE = "fetches.fetches"
 
 
 def scenario(rule: str, page: int, loss: float) -> Scenario:
-    """Fetches one after another over the publication's path, under Linux 6 with another rule."""
+    """Consecutive fetches over the publication's path, under Linux 6 with a different rule."""
     workload = {
         "kind": "fetch",
         "bytes": f"{page} bytes",
@@ -78,12 +77,12 @@ def run(plan: Plan) -> Data:
 
 
 def cell(tables: Tables, rule: str, page: int, loss: float) -> pl.DataFrame:
-    """Rows of one cell."""
+    """One cell's rows."""
     return tables[TABLE].filter((pl.col("rule") == rule) & (pl.col("page") == page) & (pl.col("loss") == loss))
 
 
 def hit(tables: Tables, page: int, loss: float, rule: str) -> tuple[Array, Array]:
-    """Latencies under rate halving and under the rule, for fetches in which either retransmitted data."""
+    """Latencies under rate halving and under the rule, for fetches with data retransmitted under either."""
     a, b = cell(tables, RATE_HALVING, page, loss), cell(tables, rule, page, loss)
     both = a.join(b, on=["seed", "idx"], suffix="_other").filter(
         (pl.col("data_retransmissions") + pl.col("data_retransmissions_other") > 0)
@@ -94,7 +93,7 @@ def hit(tables: Tables, page: int, loss: float, rule: str) -> tuple[Array, Array
 
 
 def t3(tables: Tables) -> Sequence[Evidence]:
-    """Gain of PRR at 1 %."""
+    """PRR's gain at 1 % loss."""
     return [
         Evidence.of(gain(*hit(tables, page, LOW, PRR)), f"{where(page, LOW)}: gain of {label(PRR)}", above(0), unit="%")
         for page in PAGES
@@ -121,7 +120,7 @@ def rise(tables: Tables, page: int, rule: str) -> Estimate:
 
 
 def t6(tables: Tables) -> Sequence[Evidence]:
-    """Gain at 3 % minus gain at 1 %."""
+    """Gain at 3 % loss minus gain at 1 %."""
     return [
         Evidence.of(
             minus(*(gain(*hit(tables, page, loss, PRR)) for loss in (HIGH, LOW))),
@@ -198,7 +197,7 @@ LEFT_OUT = {
 
 
 def sections(tables: Mapping[str, Tables]) -> tuple[Section, ...]:
-    """Gains of every rule on both backends."""
+    """Every rule's gains on both backends."""
     rows = []
     for page in PAGES:
         for loss in LOSSES:

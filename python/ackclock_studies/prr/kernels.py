@@ -1,4 +1,4 @@
-"""The publication's comparison: two kernels, which differ in the rule and in the initial RTO, in all pairings (T10)."""
+"""The publication's comparison: two kernels that differ in the rule and in the initial RTO, in all pairings (T10)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WITHOUT_PRR_RTO_1 = "3.0, initial RTO 1 s"
 
 
 def run(plan: Plan) -> Data:
-    """The publication's comparison: two kernels, which differ in the rule and in the initial RTO, in all pairings.
+    """The publication's comparison: two kernels that differ in the rule and in the initial RTO, in all pairings.
 
     Returns
     -------
@@ -70,13 +70,13 @@ _NO_BOUND = Bound()
 
 
 def group_bar(tables: Tables, page: int, first: str, second: str) -> Estimate:
-    """Reduction of the publication's bar of a page at 1 % by the second arm, percent."""
+    """Reduction in the publication's bar for a page at 1 % by the second arm, percent."""
     x, y = (fetches.latencies(tables["kernels.fetches"], arm, page, LOW) for arm in (first, second))
     return bootstrap(lambda x, y: 100 * (1 - group_b_mean(y) / group_b_mean(x)), x, y)
 
 
 def t10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Reduction of the bar when only the initial RTO changes from 3 s to 1 s, and when only the rule changes."""
+    """Reduction in the bar if only the initial RTO changes from 3 s to 1 s, and if only the rule changes."""
     found = []
     for page in PAGES[:3]:
         fall = group_bar(tables, page, WITH_PRR_RTO_3, WITH_PRR)
@@ -94,7 +94,7 @@ def t10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _means(tables: Tables, page: int, *arms: str) -> list[tuple[Array, Array]]:
-    """Latencies of all fetches of each arm at 3 % and at 1 %, one for each seed that all of them have."""
+    """Latencies of all fetches in each arm at 3 % and at 1 %, one per seed present in all of them."""
     cells = [fetches.cell(tables["kernels.fetches"], arm, page, loss) for arm in arms for loss in (HIGH, LOW)]
     seconds = [c["total_s"].to_numpy().astype(np.float64) for c in cells]
     done = np.all([np.isfinite(x) for x in seconds], axis=0)
@@ -135,7 +135,7 @@ def t5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Part of the difference between the kernels that is due to the initial RTO alone."""
+    """Fraction of the difference between the kernels due to the initial RTO alone."""
     found = []
     for page in PAGES:
         old, new, fast = _means(tables, page, WITHOUT_PRR, WITH_PRR, WITHOUT_PRR_RTO_1)
@@ -152,7 +152,7 @@ def t11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def bars_of(tables: Tables) -> pl.DataFrame:
-    """The publication's bars: mean of each group per kernel, page and loss."""
+    """The publication's bars: mean of each group by kernel, page and loss rate."""
     rows = []
     for loss in LOSSES:
         for page in PAGES:
@@ -195,7 +195,7 @@ KERNEL_LABEL = {
 
 
 def bars(tables: Tables) -> Figure:
-    """The publication's latency figure, with the two mixed arms added between its arms."""
+    """The publication's latency figure, with the two mixed arms inserted between its arms."""
     table = tables["kernels.bars"]
 
     groups = (("mean_b_s", '"with retransmission" (s)'), ("mean_a_s", '"almost none" (s)'))
@@ -224,7 +224,7 @@ def bars(tables: Tables) -> Figure:
         return figure
 
     def fall(before: str, after: str) -> str:
-        """Reduction of the bars up to 75 KB at the lower loss rate from one arm to another."""
+        """Reduction in the bars up to 75 KB at the lower loss rate, from one arm to another."""
         found = []
         for page in PAGES[:3]:
             rows = table.filter((pl.col("page_bytes") == page) & (pl.col("loss_per_link") == LOW))
@@ -251,7 +251,7 @@ def bars(tables: Tables) -> Figure:
 
 
 def rises(tables: Tables) -> Figure:
-    """Figure 3 of the paper: growth of latency with loss, and the part due to the initial RTO."""
+    """Figure 3 in the paper: growth of latency with loss, and the part due to the initial RTO."""
     shown = (WITHOUT_PRR, WITHOUT_PRR_RTO_1, WITH_PRR)
     rows = []
     for page in PAGES:
@@ -296,7 +296,7 @@ def rises(tables: Tables) -> Figure:
 
 
 def initial_rto(tables: Tables) -> Figure:
-    """Position of group B in the distribution of latencies, for both initial RTOs."""
+    """Position of group B in the latency distribution, for both initial RTOs."""
     page = PAGES[1]
     k = tables["kernels.fetches"]
     arms = {WITH_PRR_RTO_3: "initial RTO 3 s", WITH_PRR: "initial RTO 1 s"}
@@ -371,7 +371,7 @@ def _share(mask: Any) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "The publication compared two kernels, 3.0 without and 3.2 with PRR, and sorted fetches by latency: those at least two "

@@ -1,4 +1,4 @@
-"""Fetch latency per rule with everything else equal: the gain of PRR (T3, T6, P5, P6, P10)."""
+"""Fetch latency by rule with everything else equal: PRR's gain (T3, T6, P5, P6, P10)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from ackclock_studies.prr.rules import (
 
 
 def rule_gain(tables: Tables, page: int, loss: float, other: str) -> Estimate:
-    """Reduction of the mean latency relative to rate halving, percent."""
+    """Reduction in mean latency relative to rate halving, percent."""
     return gain(*compared(tables, page, loss, RATE_HALVING, other))
 
 
 def gained(
     tables: Tables, page: int, loss: float, first: str, other: str, label_: str, bound: Bound, **more: Any
 ) -> Evidence:
-    """Reduction of the mean latency by a rule relative to another. For a page of one segment it is exact: a single segment causes no
-    duplicate ACK and no recovery, so the rules never act.
+    """Reduction in mean latency by one rule relative to another. For a one-segment page it is exact: a single segment
+    causes no duplicate ACK and no recovery, so the rules never act.
     """
     x, y = compared(tables, page, loss, first, other)
     cell = {"page": PAGE_LABELS[page], "loss": f"{100 * loss:g} %"}
@@ -57,7 +57,7 @@ def gained(
 
 
 def _gains(tables: Tables, cells: Sequence[tuple[int, float]], bound: Bound, *, keyed: bool = False) -> list[Evidence]:
-    """Gains of PRR, and of its other variant for comparison."""
+    """PRR's gains, and its other variant's for comparison."""
     found = []
     for rule in (prr(tables), *others(tables)):
         weighs = rule == prr(tables)
@@ -84,12 +84,12 @@ def _key(page: int, loss: float) -> str:
 
 
 def t3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain of PRR at 1 %, page by page."""
+    """PRR's gain at 1 % loss, page by page."""
     return _gains(tables, [(page, LOW) for page in PAGES], bound, keyed=True)
 
 
 def t6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain at 3 % minus gain at 1 %, for every page of the figure."""
+    """Gain at 3 % loss minus gain at 1 %, for every page in the figure."""
     found = []
     for rule in (prr(tables), *others(tables)):
         for page in PAGES:
@@ -121,12 +121,12 @@ def p5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Bound of the abstract: at most 10 %."""
+    """The abstract's bound: at most 10 %."""
     return _gains(tables, [(page, loss) for page in PAGES for loss in LOSSES], bound)
 
 
 def p6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Latency of RFC 6675 against PRR in every cell."""
+    """RFC 6675's latency against PRR's in every cell."""
     return [
         gained(
             tables,
@@ -143,7 +143,7 @@ def p6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Latency of PRR-CRB against RFC 6675."""
+    """PRR-CRB's latency against RFC 6675's."""
     return [
         gained(
             tables,
@@ -161,7 +161,7 @@ def p10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def gains_table(tables: Tables) -> pl.DataFrame:
-    """Gain of each rule over rate halving, with interval, cell by cell."""
+    """Each rule's gain over rate halving, with interval, cell by cell."""
     rows = []
     for page in PAGES:
         for loss in LOSSES:
@@ -232,7 +232,7 @@ def gains(tables: Tables) -> Figure:
 
 
 def latency_table(tables: Tables) -> Table:
-    """Mean latencies of loss-hit fetches per cell and rule."""
+    """Mean latencies of loss-hit fetches by cell and rule."""
     s = summary(tables)
     rows: list[tuple[TableCell | str, ...]] = []
     for page in PAGES:
@@ -271,7 +271,7 @@ def _seconds(value: float | None) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "The path of the CS244'13 experiment: 1000 Mbit/s and 1.2 Mbit/s in a row, 25 ms each per direction, queues of 100 "

@@ -18,8 +18,8 @@ from ackclock_studies.prr.split import group_a_mean, group_b_mean
 
 
 def t4(tables: Tables) -> Sequence[Evidence]:
-    """The publication's group without losses, on its two kernels; for context, the largest difference over all loss-free fetches when only
-    the rule changes.
+    """The publication's group without losses, on its two kernels; for context, the largest difference over all
+    loss-free fetches if only the rule changes.
     """
     worst = 0.0
     for page in PAGES:
@@ -32,7 +32,7 @@ def t4(tables: Tables) -> Sequence[Evidence]:
             value=1000 * worst,
             bound=exactly(0),
             unit="ms",
-            weighs=False,  # zero by construction: a rule acts in recovery only
+            weighs=False,  # zero by construction: a rule acts only in recovery
         )
     ]
     for page in PAGES:
@@ -54,7 +54,7 @@ def factor(rows: pl.DataFrame) -> Estimate:
     total = rows["total_s"].to_numpy().astype(np.float64)
     done = np.isfinite(total)
     clean = total[~hit & ~syn & done]
-    # larger pages have hardly any loss-free fetch: the latency of such a fetch is exact, and known from T4
+    # larger pages have hardly any loss-free fetches: their latency is exact, and known from T4
     return quotient(mean_over_runs(total[hit & done]), mean_over_runs(clean)) if clean.size >= 5 else NOTHING
 
 

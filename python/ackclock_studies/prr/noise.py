@@ -1,4 +1,4 @@
-"""Noise of the publication's bars with 100 and with 1000 fetches (T8), and possible outcomes of a reader's rerun (T9)."""
+"""Noise in the publication's bars with 100 and with 1000 fetches (T8), and possible outcomes of a reader's rerun (T9)."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ HOSTS: dict[str, dict[str, Any]] = {
     "segmentation offload": {"tso": True},
     "both": {"metrics_cache": {}, "tso": True},
 }
-"""Additional settings that the hosts of the rerun may have had -> stack settings."""
+"""Additional settings that the rerun's hosts may have had -> stack settings."""
 
 OWN = "the study's"
-"""Hosts of the rest of the study. Even if one of 130 reruns shows the effect, 5 % is ruled out; with 20 reruns not even
-zero would rule it out.
+"""Hosts as in the rest of the study. Even if one of 130 reruns shows the effect, 5 % is ruled out; with 20 reruns,
+not even zero would rule it out.
 """
 
 RERUN = 100
@@ -66,7 +66,7 @@ def rerun(page: int, host: str) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Reruns of the bars of 75 and 750 KB at 1 % on other hosts.
+    """Reruns of the 75 and 750 KB bars at 1 % on other hosts.
 
     Returns
     -------
@@ -94,25 +94,25 @@ def run(plan: Plan) -> Data:
 
 
 def near(middle: Array, large: Array) -> NDArray[np.bool_]:
-    """Whether the bars of 75 and of 750 KB are nearly equal."""
+    """Whether the 75 and 750 KB bars are nearly equal."""
     found: NDArray[np.bool_] = np.abs(large - middle) < 0.25 * np.maximum(large, middle)
     return found
 
 
 def reruns(tables: Tables, arm: str, page: int, loss: float, n: int) -> Array:
-    """The bar of group B in independent repetitions with `n` fetches each; NaN if the group is empty."""
+    """Group B's bar in independent repetitions with `n` fetches each; NaN if the group is empty."""
     total = fetches.latencies(tables["kernels.fetches"], arm, page, loss)
     whole = total.size // n
     return group_b_mean(total[: whole * n].reshape(whole, n)) if whole else np.empty(0)
 
 
 OUTER, INNER = 40, 100
-"""Resamples of all fetches, for the interval, and repetitions drawn from each."""
+"""Number of resamples of all fetches, for the interval, and of repetitions drawn from each."""
 
 
 def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
-    """Half-width of the range that contains 95 % of the repetitions of a bar, relative to their mean, percent: with 100 fetches, with 1000
-    fetches, and the ratio of the two.
+    """Half-width of the range that contains 95 % of a bar's repetitions, relative to their mean, percent: with 100
+    fetches, with 1000 fetches, and the ratio of the two.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
 FETCHES = (100, 1000)
 """Number of fetches per bar, in the blog's script and in its text."""
 NOISY = 10.0
-"""Largest effect of PRR that the paper claims, percent."""
+"""Largest effect of PRR claimed in the paper, percent."""
 
 
 def _spreads(tables: Tables, page: int) -> tuple[Estimate, Estimate, Estimate]:
@@ -167,7 +167,7 @@ def _spreads(tables: Tables, page: int) -> tuple[Estimate, Estimate, Estimate]:
 
 
 def t8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the spread of a bar with 100 fetches to that with 1000."""
+    """Ratio of a bar's spread with 100 fetches to its spread with 1000."""
     return [
         Evidence.of(
             _spreads(tables, page)[2],
@@ -179,7 +179,7 @@ def t8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t8_much(tables: Tables) -> Sequence[Evidence]:
-    """Spread of a bar between repetitions, with 100 and with 1000 fetches."""
+    """A bar's spread between repetitions, with 100 and with 1000 fetches."""
     both = {page: _spreads(tables, page) for page in PAGES}
     return [
         Evidence.of(
@@ -195,7 +195,7 @@ def t8_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def t9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Probability of the rerun's two oddities with 100 fetches per bar."""
+    """Probability of the rerun's two anomalies with 100 fetches per bar."""
     exchanged = {loss: _exchanged(tables, loss) for loss in (LOW, HIGH)}
     n = min(found.size for found in exchanged.values())
     either = np.any([found[:n] for found in exchanged.values()], axis=0)
@@ -260,14 +260,14 @@ def _near_on(tables: Tables, host: str) -> Evidence:
 
 
 def group_sizes(tables: Tables, arm: str, page: int, loss: float, n: int) -> Array:
-    """Number of fetches in the bar of group B in independent repetitions with `n` fetches each."""
+    """Number of fetches in group B's bar in independent repetitions with `n` fetches each."""
     total = fetches.latencies(tables["kernels.fetches"], arm, page, loss)
     sizes: Array = two_sigma(total[: total.size // n * n].reshape(-1, n)).sum(axis=-1).astype(np.float64)
     return sizes
 
 
 def noise(tables: Tables) -> Figure:
-    """Variation of the publication's bars between independent repetitions with 100 and with 1000 fetches."""
+    """Variation in the publication's bars between independent repetitions with 100 and with 1000 fetches."""
     rows = []
     for page in PAGES:
         for n in (100, 1000):
@@ -337,7 +337,7 @@ def noise(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (noise(tables),)
 
 

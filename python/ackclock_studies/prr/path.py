@@ -1,7 +1,8 @@
 """The path of the CS244'13 experiment, as a scenario: server, 1000 Mbit/s, switch, 1.2 Mbit/s, client.
 
-Sources: repository `gengyl08/cs244_pa3` for all parameters; `mininet/link.py` for their effect: TCLink sets rate, delay, loss and queue on
-both interfaces of a link, so each applies in each direction, also to ACKs and SYNs. netem's limit counts the packets in its delay line.
+Sources: repository `gengyl08/cs244_pa3` for all parameters; `mininet/link.py` for their effect: TCLink sets rate,
+delay, loss and queue on both interfaces of a link, so each applies in both directions, also to ACKs and SYNs. netem's
+limit counts the packets in its delay line.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ PAGES = (768, 7_680, 76_800, 768_000)
 
 PAGE_LABELS = {768: "0.75 KB", 7_680: "7.5 KB", 76_800: "75 KB", 768_000: "750 KB"}
 LOSSES = (0.01, 0.03)
-"""Loss probability of each link in each direction."""
+"""Loss probability on each link in each direction."""
 
 LOW, HIGH = LOSSES
 MIDDLE, LARGE = PAGES[2:]
@@ -54,7 +55,7 @@ def network(loss: float = 0.0, *, queue: str = QUEUE, both_ways: bool = True) ->
 
 
 def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: Any) -> dict[str, Any]:
-    """A sender of the study: CUBIC, with the given recovery rule and settings.
+    """Sender in the study: CUBIC, with the given recovery rule and settings.
 
     Parameters
     ----------

@@ -1,8 +1,6 @@
-"""A population of paths: the fraction on which the sentences about the rules hold, and the property of a path that decides (P4; supplements
-T3, P2, P3, P5, P6, P10 and P11).
-
-Rate, round-trip time and loss are distributed as in the study's Web population. No publication gives the queues: they are drawn from a
-quarter of a bandwidth-delay product to eight.
+"""A population of paths: the fraction on which the sentences about the rules hold, and the decisive path property
+(P4; supplements T3, P2, P3, P5, P6, P10 and P11). Rate, RTT and loss are distributed as in the study's Web
+population. No publication gives queue lengths: they are drawn between a quarter and eight bandwidth-delay products.
 """
 
 from __future__ import annotations
@@ -75,8 +73,8 @@ PROPERTIES = (
     ),
 )
 SEED, PATHS = 84, 100
-"""Number of paths, drawn once and the same at every scale. A larger scale adds fetches to each path, because a verdict on a path needs an
-interval for that path.
+"""Number of paths, drawn once and the same at every scale. A larger scale adds fetches to each path, because a
+verdict on a path requires its own interval.
 """
 FETCHES, PAPER_FETCHES = 40, 400
 
@@ -158,7 +156,7 @@ def run(plan: Plan) -> Data:
 
 
 def pairs(tables: Tables, column: str, first: str, second: str) -> pl.DataFrame:
-    """Values under two rules for the same path and seed: columns path, x, y. For times, only fetches that completed under both rules."""
+    """Values under two rules for the same path and seed: columns path, x, y. For times, only fetches completed under both rules."""
     t = tables["paths.fetches"].select("rule", "path", "seed", column)
     x = t.filter(pl.col("rule") == first).rename({column: "x"}).drop("rule")
     y = t.filter(pl.col("rule") == second).rename({column: "y"}).drop("rule")
@@ -173,7 +171,7 @@ def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Arra
 
 
 def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Estimate]:
-    """Percentage by which the first rule exceeds the second, by path, paired over the fetches of the path."""
+    """Percentage by which the first rule exceeds the second, by path, paired over the path's fetches."""
     found = {}
     for (path_,), own in (
         pairs(tables, column, first, second).sort("path", "seed").group_by("path", maintain_order=True)
@@ -192,15 +190,15 @@ def judged(tables: Tables, of: Mapping[float, Estimate], bound: Bound) -> pl.Dat
 
 
 def properties(tables: Tables) -> pl.DataFrame:
-    """Properties of each path."""
+    """Each path's properties."""
     names = ("path", *(p.name for p in PROPERTIES), "bdp", "packets")
     return tables["paths.fetches"].select(names).unique("path").sort("path")
 
 
 SIMILAR = 3.0
-"""Percentage of the completion time within which two rules count as similar, as in P6."""
+"""Difference in completion time, percent, within which two rules count as similar, as in P6."""
 SHORT_POINTS = 1.0
-"""Percentage points of recoveries ending below ssthresh, below which a difference counts as none."""
+"""Difference in recoveries ending below ssthresh, percentage points, below which it counts as none."""
 
 SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "retransmissions": ("data_retransmissions", RFC6675, "", 0.5, "RFC 6675 retransmits more than PRR"),
@@ -210,11 +208,11 @@ SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "longer": ("total_s", RATE_HALVING, "", 0.3, "rate halving takes longer than PRR"),
     "crb": ("total_s", CRB, RFC6675, 0.3, "PRR-CRB takes longer than RFC 6675"),
 }
-"""Key -> column, rule with the larger value, other rule (empty: PRR), smallest relevant percentage, description."""
+"""Key -> column, rule with the larger value, other rule (empty: PRR), minimum relevant percentage, description."""
 
 
 def table(tables: Tables, key: str) -> pl.DataFrame:
-    """Paths of one sentence."""
+    """Paths for one sentence."""
     column, first, second, margin, _ = SENTENCES[key]
     return judged(tables, each(tables, column, first, second or prr(tables)), above(0, margin=margin))
 
@@ -265,7 +263,7 @@ EVERY = ("ends", "timeouts", "retransmissions", "lost", "longer", "similar", "cr
 
 
 def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = False) -> list[Evidence]:
-    """Evidence of the sentence over the population: the size of the effect over all paths, the fractions of paths on
+    """Evidence for the sentence over the population: the effect size over all paths, the fractions of paths on
     which the sentence and its opposite hold, and the property that explains it.
     """
     found = sentence(tables, key)
@@ -366,7 +364,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(

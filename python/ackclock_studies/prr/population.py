@@ -1,6 +1,6 @@
 """The paper's two settings as populations of clients, figures only: Web responses, and long-RTT video.
 
-The distributions are assumptions. Published are the mean response 7.5 kB, 3.1 requests per connection, mean user
+The distributions are assumptions. Published figures: mean response 7.5 kB, 3.1 requests per connection, mean user
 bandwidth 1.9 Mbit/s, 2.8 % of segments retransmitted (Web); a long-RTT video service that throttles its writes, with
 about twice the loss. The shapes (lognormal, exponential) and the spreads are ours.
 """
@@ -44,7 +44,7 @@ STACK: dict[str, dict[str, Any]] = {
     DUPACKS: {"detection": "dupthresh"},
     NO_SACK: {"sack": False},
 }
-"""Arms with PRR of Linux 3.2 that differ in something besides the rule."""
+"""Arms with Linux 3.2's PRR that differ in more than the rule."""
 
 ARMS = (*RULES, *STACK)
 SHOWN = (CRB, RFC9937, LINUX_6)
@@ -52,7 +52,7 @@ SHOWN = (CRB, RFC9937, LINUX_6)
 
 
 def scenario(setting: str, arm: str, clients: int, **changed: Any) -> Scenario:
-    """Return one population whose senders use one rule; `changed` replaces keys of its workload."""
+    """Return one population with senders that use one rule; `changed` replaces keys of its workload."""
     rule = arm.partition(", ")[0]
     return Scenario.from_dict(
         {
@@ -70,7 +70,7 @@ def scenario(setting: str, arm: str, clients: int, **changed: Any) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Populations of clients, one for each seed; all rules face the same ones.
+    """Client populations, one per seed; all rules face the same ones.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def run(plan: Plan) -> Data:
 
 
 def summary(tables: Tables) -> pl.DataFrame:
-    """One row per setting and rule with properties of its recoveries."""
+    """One row per setting and rule, with the properties of its recoveries."""
     fetches, recoveries = tables["population.fetches"], tables["population.recoveries"]
     keys = ["setting", "arm"]
     slack = pl.col("pipe_enter").cast(pl.Int64) - pl.col("ssthresh").cast(pl.Int64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedRule:
-    """The rows of one rule in one published table.
+    """One rule's rows in one published table.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class PublishedRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedTable:
-    """One published table with the setting that reproduces it.
+    """One published table and the setting that reproduces it.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PublishedTable:
 
     @property
     def acks(self) -> range:
-        """ACK numbers of the columns."""
+        """Column ACK numbers."""
         return range(self.first_ack, self.first_ack + len(next(iter(self.rules[0].rows.values()))))
 
 
@@ -222,7 +222,7 @@ TABLES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlideRow:
-    """A row of the IETF-84 "Algorithm comparisons" slides, as far as it is legible.
+    """A row of the IETF-84 "Algorithm comparisons" slides, as far as legible.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ GENERAL_REMARKS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
-    """Behaviour of one rule in one episode on the ideal path; `None` where it is not checked.
+    """One rule's behaviour in one episode on the ideal path; `None` where not checked.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ class Episode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A loss pattern on the ideal path with the golden numbers of every rule (ssthresh W/2, 3 duplicate ACKs)."""
+    """A loss pattern on the ideal path, with every rule's golden numbers (ssthresh W/2, 3 duplicate ACKs)."""
 
     name: str
     window: int

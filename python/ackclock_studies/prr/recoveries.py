@@ -1,4 +1,4 @@
-"""Start and end of recoveries, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
+"""Start and end of recoveries, in the fetches and in client populations (P1, P2, P15, P16, V1, V2)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLACES = (CELL, WEB, VIDEO)
 
 
 def rows_of(tables: Tables, arm: str, place: str) -> pl.DataFrame:
-    """Recoveries of an arm in a cell of the testbed or in a population."""
+    """An arm's recoveries in a testbed cell or a population."""
     if place == CELL:
         return fetches.cell(tables["latency.recoveries"], arm, MIDDLE, LOW)
     setting = place.removesuffix(" population")
@@ -54,7 +54,7 @@ def share(recoveries: pl.DataFrame, below: pl.Expr) -> Estimate:
 
 
 def less(tables: Tables, place: str, first: str, second: str, below: pl.Expr) -> Estimate:
-    """Difference between the fractions in two arms, seed by seed: both have the same losses and arrivals."""
+    """Difference between the fractions in two arms, seed by seed, with the same losses and arrivals."""
     both = _counts(rows_of(tables, first, place), below).join(
         _counts(rows_of(tables, second, place), below), on="seed", suffix="_2", how="full", coalesce=True
     )
@@ -108,7 +108,7 @@ def better_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def start_quantiles(tables: Tables) -> Sequence[Evidence]:
-    """Quantiles of pipe - ssthresh at the start; no source prints numbers to compare with."""
+    """Quantiles of pipe - ssthresh at the start; no source gives numbers for comparison."""
     found = []
     for place, key in ((WEB, "web"), (VIDEO, "video")):
         rows = rows_of(tables, PRR, place)
@@ -128,7 +128,7 @@ def start_quantiles(tables: Tables) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, arm: str, counted: pl.Expr, what: str, key: str) -> Evidence:
-    """Percentage of the Web population's fraction of recoveries selected by `counted` that remains with responses ten times as long."""
+    """Fraction of recoveries selected by `counted`: percentage of its value in the Web population that remains with responses ten times as long."""
     own = _counts(rows_of(tables, arm, WEB), counted)
     with_it = tuple(own[c].to_numpy().astype(np.float64) for c in ("below", "all"))
     without = why.longer(tables, arm, counted)
@@ -152,7 +152,7 @@ def drains(tables: Tables) -> Sequence[Evidence]:
 
 
 def out_of_data(tables: Tables) -> Sequence[Evidence]:
-    """Recoveries that PRR ends below ssthresh."""
+    """Recoveries ended below ssthresh by PRR."""
     return [_left(tables, PRR, ENDS_BELOW, "PRR ends below ssthresh", "left_longer")]
 
 
@@ -206,7 +206,7 @@ def _ends_apart(tables: Tables, places: Sequence[str]) -> list[Evidence]:
 
 
 def p2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Median of cwnd - ssthresh at the end of PRR's recoveries: zero."""
+    """Median of cwnd - ssthresh at the end of PRR's recoveries; expected to be zero."""
     found = []
     for place, key in zip(PLACES, ("cell_median", "web_median", "video_median"), strict=True):
         slack = exit_slack(rows_of(tables, prr(tables), place))
@@ -229,7 +229,7 @@ PUBLISHED_START = (45.0, 13.0, 32.0)
 
 
 def starts(tables: Tables) -> Figure:
-    """Fractions of recoveries by pipe against ssthresh at the start."""
+    """Fractions of recoveries by pipe relative to ssthresh at the start."""
     table = pop.summary(tables)
     below = {
         setting: 100 * rows["share_below"][0]
@@ -373,7 +373,7 @@ def population_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "Two settings in the manner of the paper: Web responses with a mean of 7.5 kB, and long-RTT video with a server that "

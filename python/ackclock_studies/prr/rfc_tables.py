@@ -1,4 +1,4 @@
-"""The ideal path: every rule ACK by ACK, with the rows printed in the RFCs. Fully deterministic."""
+"""The ideal path: every rule, ACK by ACK, with the rows printed in the RFCs. Fully deterministic."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ideal(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A row of a published table, and the computed one."""
+    """Row of a published table, and its computed counterpart."""
 
     rule: PublishedRule
     name: str
@@ -104,7 +104,7 @@ def in_order(cells: Sequence[str], row: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slide:
-    """A row of the slides and that of RFC 6937, printed and computed."""
+    """A row on the slides and its counterpart in RFC 6937, printed and computed."""
 
     row: SlideRow
     printed: bool
@@ -112,7 +112,7 @@ class Slide:
 
 
 def slides() -> list[Slide]:
-    """Rows of the slides: whether the cells occur in order in the RFC's row as printed, and as computed here."""
+    """Rows on the slides: whether the cells occur in order in the RFC's row, as printed and as computed here."""
     found = []
     for slide in SLIDE_ROWS:
         own = next(row for row in compare(slide.table) if (row.rule.rule, row.name) == (slide.rule, slide.row))
@@ -163,7 +163,7 @@ ASKED = {
     "max_burst": "max_burst",
     "burst_at_entry": "burst_at_entry",
 }
-"""Golden number -> key of the summary."""
+"""Golden number -> summary key."""
 
 
 def run(plan: Plan) -> Data:
@@ -204,7 +204,8 @@ def run(plan: Plan) -> Data:
                         "rule": golden.rule,
                         "quantity": field,
                         "golden": None if golden_value is None else float(golden_value),
-                        # Golden durations have a resolution of one RTT; one segment more or less ahead of the last one changes them by 1/W.
+                        # Golden durations have one-RTT resolution; one segment more or less ahead of the last one
+                        # changes them by 1/W.
                         "computed": float(round(exact)) if field == "rtts" else exact,
                         "exact": exact,
                     }
@@ -286,7 +287,7 @@ def _wrapped(paragraph: str) -> list[str]:
 
 
 def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
-    """A published table with the computed rows inserted, and its remarks."""
+    """A published table with computed rows inserted, and its remarks."""
     rows: list[tuple[TableCell | str, ...]] = []
     remarks: list[str] = []
     compared = list(compare(table))
@@ -319,7 +320,7 @@ def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "Each row as printed, and below it as computed here from the algorithm's text. Cells that differ are marked; the "

@@ -1,4 +1,4 @@
-"""The recovery rules that the study compares, and their style in figures."""
+"""The recovery rules compared in the study, and their style in figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINUX_6 = "prr-linux-6"
 UB = "prr-ub"
 
 PRR = LINUX_32
-"""Rule that the publications call PRR: the one in the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd
+"""Rule called PRR in the publications: the one in the kernel that they measured. It is RFC 6937's SSRB, and sets cwnd
 to ssthresh at the end of recovery, a step that the RFC leaves open.
 """
 
@@ -36,7 +36,7 @@ FORM = Reading(
 
 
 def prr(tables: Tables) -> str:
-    """The rule that PRR stands for in this reading."""
+    """The rule meant by PRR in this reading."""
     return PRR if FORM.of(tables) == FORM.main else SSRB
 
 
@@ -59,18 +59,18 @@ _OTHERS = {UB: "PRR-UB"}
 
 
 def label(rule: str) -> str:
-    """Name of a rule in text and figures."""
+    """A rule's name in text and figures."""
     return SERIES[rule].label if rule in SERIES else _OTHERS[rule]
 
 
 def name_of(arm: str) -> str:
-    """Label of an arm, with its β."""
+    """An arm's label, with its β."""
     rule, _, beta = arm.partition(", ")
     return SERIES[rule].label + (f", {beta}" if beta else "")
 
 
 def share_text(value: Any) -> str:
-    """Format a percentage as in titles: two significant digits, and 0 below half a hundredth."""
+    """Format a percentage as in titles: two significant digits, and 0 below 0.005."""
     value = float(value)
     if not math.isfinite(value):
         return "an unknown part"

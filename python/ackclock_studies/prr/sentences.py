@@ -1,4 +1,4 @@
-"""Every sentence, number, table and figure of the publications about PRR, with its outcome."""
+"""Every sentence, number, table and figure in the publications about PRR, with its outcome."""
 
 from __future__ import annotations
 

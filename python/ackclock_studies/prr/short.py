@@ -24,7 +24,7 @@ from ackclock_studies.prr.rules import (
 )
 
 SHORT = {2: 2 * 1448, 3: 3 * 1448}
-"""Segments -> bytes of responses too short for three duplicate ACKs."""
+"""Segments -> size, bytes, of responses too short for three duplicate ACKs."""
 
 REPAIRS: dict[str, dict[str, Any]] = {
     "neither": {"early_retransmit": "off", "tlp": False},

@@ -42,7 +42,7 @@ SIXTHS = 6
 BETAS = (0.5, 0.7, 0.85)
 SHAPED = (RATE_HALVING, PRR, SSRB, RFC6675)
 NEAR = {f"segment {n}": n for n in (1, 10, 16, 17, 18, 19, 20)}
-"""Number of the lost segment among the twenty of a response."""
+"""Number of the lost segment among a response's twenty."""
 LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
 """Additional delay for 2 % of the packets."""
 
@@ -75,7 +75,7 @@ def standing(rule: str) -> Scenario:
 
 
 def shaped(rule: str, beta: float) -> Scenario:
-    """One loss of two hundred segments in flight, an ACK for each segment."""
+    """One lost segment out of two hundred in flight, with an ACK per segment."""
     link = {
         "rate": "12 Mbit/s",
         "delay": "50 ms",
@@ -174,7 +174,7 @@ def _span(tables: Tables, case: str, rule: str, at: float) -> tuple[float, float
 
 
 STANDING_S = 0.2
-"""Length of the interval examined after the start of recovery: all rules are still repairing at its end."""
+"""Length of the interval examined after the start of recovery; at its end, all rules are still repairing losses."""
 
 
 def sixths(tables: Tables, rule: str) -> Array:
@@ -208,7 +208,7 @@ def p17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Queue at the end of the interval in excess of CRB's."""
+    """Queue in excess of CRB's at the end of the interval."""
     base = sixths(tables, CRB)[-1]
     return [
         Evidence(
@@ -223,7 +223,7 @@ def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_per_ack(tables: Tables, rule: str, beta: float) -> tuple[float, float]:
-    """Segments sent per segment delivered, in the first half of recovery and over all of it."""
+    """Segments sent per segment delivered, in the first half of recovery and in all of it."""
     start, end = _span(tables, "shaped", rule, beta)
     rows = _rows(tables, "acks", "shaped", rule, beta)
     found = []
@@ -256,7 +256,7 @@ def p19(tables: Tables) -> Sequence[Evidence]:
 
 
 def silence(tables: Tables, rule: str) -> float:
-    """Longest time without a transmission in recovery, as a percentage of its length, with a factor of 0.5."""
+    """Longest time without a transmission in recovery, as a percentage of its duration, with a factor of 0.5."""
     start, end = _span(tables, "shaped", rule, 0.5)
     rows = _rows(tables, "acks", "shaped", rule, 0.5).filter(
         (pl.col("event") == "send") & (pl.col("t_s") >= start) & (pl.col("t_s") <= end)
@@ -266,7 +266,7 @@ def silence(tables: Tables, rule: str) -> float:
 
 
 def p20(tables: Tables) -> Sequence[Evidence]:
-    """Longest silence of each rule: zero with PRR, half of the ACKs with RFC 6675."""
+    """Each rule's longest silence: zero with PRR, half the ACKs with RFC 6675."""
     asked = {PRR: at_most(5), RFC6675: same(5, of=50)}
     return [
         Evidence(
@@ -282,7 +282,7 @@ def p20(tables: Tables) -> Sequence[Evidence]:
 
 
 def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
-    """Time from the first segment of a response, the first or the second of the connection, to the ACK of its last one."""
+    """Time from a response's first segment to the ACK of its last one, for the connection's first or second response."""
     rows = _rows(tables, "acks", "near", rule, segment)
     first = rows.filter((pl.col("event") == "send") & (pl.col("rexmit") == 0)).sort("t_s", maintain_order=True)["t_s"][
         20 * (number - 1)
@@ -292,7 +292,7 @@ def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
 
 
 END = 16
-"""First segment of the end of a response: its last quarter, up to the twentieth."""
+"""First segment of a response's last quarter, which ends with the twentieth."""
 
 
 def p21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -328,7 +328,7 @@ def p21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p22(_: Tables, bound: Bound) -> Sequence[Evidence]:
-    """ACKs to which PRR-SSRB responds with one segment more than was delivered, with 90 of 100 lost."""
+    """ACKs to which PRR-SSRB responds with one segment more than was delivered, with 90 of 100 segments lost."""
     found = []
     for rule, key in ((SSRB, "ssrb"), (PRR, "prr"), (CRB, "crb")):
         rows, _ = ideal(rule, window=100, lost=tuple(range(90)))
@@ -348,7 +348,7 @@ def p22(_: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def run_more(plan: Plan) -> Data:
-    """Fetches under reordering and without SACK, and a competing flow on the same path.
+    """Fetches with reordering and without SACK, and a competing flow on the same path.
 
     Returns
     -------
@@ -453,7 +453,7 @@ def _pair(tables: Tables, case: str, first: str, second: str, column: str, loss:
 
 
 def p23(tables: Tables) -> Sequence[Evidence]:
-    """Excess of RFC 6675 over PRR for delayed packets and for packets in order."""
+    """RFC 6675's excess over PRR for delayed packets and for packets in order."""
     found = []
     for case in LATE:
         for column, what, margin, key in (
@@ -475,7 +475,7 @@ def p23(tables: Tables) -> Sequence[Evidence]:
 
 
 def p24(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain over rate halving without SACK, and with it."""
+    """Gain over rate halving with and without SACK."""
     found = []
     for loss in LOSSES:
         without = gain(*_pair(tables, "no SACK", RATE_HALVING, PRR, "total_s", loss))
@@ -504,7 +504,7 @@ def p24(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p25(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Reduction of latency quantiles by PRR relative to rate halving."""
+    """Reduction in latency quantiles by PRR relative to rate halving."""
     found = []
     for page in (MIDDLE, LARGE):
         base, other = fetches.paired(tables["latency.fetches"], page, HIGH, RATE_HALVING, prr(tables))
@@ -528,7 +528,7 @@ def p25(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p26(tables: Tables) -> Sequence[Evidence]:
-    """Effect on the competing flow: more retransmissions and less data against PRR than against RFC 6675."""
+    """Effect on the competing flow: more retransmissions and less data delivered against PRR than against RFC 6675."""
     t = tables["neighbour.flows"].sort("seed")
     found = []
     for column, what, bound, weighs, key in (
@@ -575,7 +575,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         paragraph(
             "Sentences of the slides that one recovery settles, without chance, and some that take many fetches."

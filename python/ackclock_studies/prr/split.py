@@ -11,8 +11,8 @@ from ackclock.judge.estimates import Array
 def two_sigma(total_s: Array) -> NDArray[np.bool_]:
     """The publication's "with retransmission": at least two standard deviations above the minimum.
 
-    The script measures from the minimum and uses the population's standard deviation (the text says from the average). Works on the last
-    axis.
+    The script measures from the minimum (according to the text, from the average) and uses the population's standard
+    deviation. Works on the last axis.
     """
     least = total_s.min(axis=-1, keepdims=True)
     sigma = total_s.std(axis=-1, keepdims=True)

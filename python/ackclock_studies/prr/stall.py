@@ -23,7 +23,7 @@ WRITE_MS = 300
 
 
 def scenario(rule: str) -> Scenario:
-    """20 kB at once, with the first segment lost, and 20 kB more in the middle of its repair."""
+    """20 kB at once, with the first segment lost, and 20 kB more in the middle of recovery."""
     return Scenario.from_dict(
         {
             "name": f"stall, {rule}",
@@ -77,7 +77,7 @@ def run(plan: Plan) -> Data:
 
 
 def at_once(tables: Tables, rule: str) -> int:
-    """Segments sent in the millisecond of the write."""
+    """Segments sent within the millisecond of the write."""
     sent = tables["stall.acks"].filter((pl.col("rule") == rule) & (pl.col("event") == "send"))
     late = sent.filter(pl.col("t_s") >= (WRITE_MS - 1) / 1000)
     return late.filter(pl.col("t_s") <= late["t_s"].min() + 0.001).height  # type: ignore[operator]
@@ -115,7 +115,7 @@ def p13(tables: Tables) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Windows of rate halving and PRR around the pause."""
+    """Windows under rate halving and PRR around the pause."""
     acks = tables["stall.acks"]
 
     def draw() -> Any:
@@ -141,7 +141,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

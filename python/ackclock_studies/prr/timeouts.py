@@ -1,4 +1,4 @@
-"""Timeouts of the rules, compared with those of PRR (P3, P11)."""
+"""The rules' timeouts, compared with PRR's (P3, P11)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLED = "all cells of the testbed"
 
 
 def more(tables: Tables, column: str, rule: str, other: str, place: str) -> Estimate:
-    """Excess of events of one rule over another, percent, paired by fetch or by population."""
+    """One rule's excess of events over another's, percent, paired by fetch or by population."""
     if place == POOLED:
         return percent_more(*fetches.pooled(tables, rule, other, column))
     t = tables["population.fetches"].filter(pl.col("setting") == place)
@@ -38,7 +38,7 @@ def cell_more(tables: Tables, column: str, rule: str, other: str, page: int, los
 
 
 def _timeouts(tables: Tables, rule: str, bound: Bound, decides: Sequence[str]) -> list[Evidence]:
-    """Timeouts of a rule relative to those of PRR: pooled, in populations, and cell by cell for context."""
+    """A rule's timeouts relative to PRR's: pooled, in populations, and cell by cell for context."""
     other = prr(tables)
     found = []
     for place in (POOLED, *SETTINGS):
@@ -63,22 +63,22 @@ def _timeouts(tables: Tables, rule: str, bound: Bound, decides: Sequence[str]) -
 
 
 _SERVERS = (POOLED, "Web")
-"""Populations that count: the servers of the slides carried "mixed services, excluding streaming video"; video has separate claims."""
+"""Populations that count: the slides' servers carried "mixed services, excluding streaming video"; video has separate claims."""
 
 
 def p3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of rate halving minus those of PRR."""
+    """Rate halving's timeouts minus PRR's."""
     found = _timeouts(tables, RATE_HALVING, bound, _SERVERS)
     return [*found, *paths.on_paths(tables, "timeouts")]
 
 
 def v3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of rate halving in the video population."""
+    """Rate halving's timeouts in the video population."""
     return [e for e in _timeouts(tables, RATE_HALVING, bound, ("video",)) if e.key.startswith("video")]
 
 
 def v4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of RFC 6675 in the video population."""
+    """RFC 6675's timeouts in the video population."""
     return [e for e in _timeouts(tables, RFC6675, bound, ("video",)) if e.key.startswith("video")]
 
 
@@ -88,7 +88,7 @@ def p3_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of RFC 6675 minus those of PRR."""
+    """RFC 6675's timeouts minus PRR's."""
     return [*_timeouts(tables, RFC6675, bound, _SERVERS), *paths.on_paths(tables, "timeouts_6675")]
 
 
@@ -105,7 +105,7 @@ _EVENTS = {
 
 
 def events(tables: Tables) -> Figure:
-    """Timeouts and retransmissions of each rule, relative to PRR of Linux 3.2."""
+    """Each rule's timeouts and retransmissions, relative to Linux 3.2's PRR."""
     cells = [(p, loss) for p in PAGES[2:] for loss in LOSSES]
     rows = []
     for page, loss in cells:
@@ -180,7 +180,7 @@ def compared(more: float, low: float, high: float, name: str) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (events(tables),)
 
 

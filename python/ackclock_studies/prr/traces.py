@@ -1,4 +1,4 @@
-"""Traces: one long flow with and without PRR (T1), and the time-sequence of two scripted loss patterns for each rule."""
+"""Traces: one long flow with and without PRR (T1), and time-sequence traces of two scripted loss patterns for each rule."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RULES = (*COMPARED, UB)
 """Rules in the time-sequence figures: the slides also show PRR without a bound."""
 
 PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
-"""1-based numbers of segments whose first transmission is dropped."""
+"""1-based numbers of the segments dropped on first transmission."""
 
 
 def sequence_scenario(pattern: str, rule: str) -> Scenario:
@@ -118,7 +118,7 @@ def run(plan: Plan) -> Data:
 
 
 def sender_trace(acks: pl.DataFrame) -> pl.DataFrame:
-    """Events of the end that sent the data, if both ends were recorded."""
+    """Events at the sending end, if both ends were recorded."""
     sent = acks.filter(pl.col("event") == "send").group_by("responder").agg(pl.col("len").sum()).sort("len")
     return acks.filter(pl.col("responder") == sent["responder"][-1]) if sent.height else acks
 
@@ -161,7 +161,7 @@ def t1(tables: Tables) -> Sequence[Evidence]:
 
 
 def long_flow(tables: Tables) -> Figure:
-    """Window of the 200 s Reno flow with and without PRR, whole and around one recovery."""
+    """Window of the 200 s Reno flow with and without PRR, in full and around one recovery."""
     t = tables["traces.long"]
     arms = ("without PRR", "with PRR")
     idx = farthest_below(tables)
@@ -240,18 +240,18 @@ def _recovery(tables: Tables, arm: str, idx: int) -> dict[str, Any]:
 
 
 def _others(tables: Tables, arm: str, idx: int) -> str:
-    """A sentence about the end of an arm's other recoveries."""
+    """A sentence about the ends of an arm's other recoveries."""
     r = _recoveries(tables, arm).with_row_index("k").filter(pl.col("k") != idx)
     at = r.filter(pl.col("cwnd_before_exit") == pl.col("ssthresh")).height
     return f"Of its {r.height} other recoveries {at} end at ssthresh."
 
 
 SHOWN = (RATE_HALVING, RFC6675, UB, SSRB, PRR, RFC9937)
-"""Rules of the time-sequence figures; the interactive figures include all rules."""
+"""Rules in the time-sequence figures; the interactive figures include all rules."""
 
 
 def next_write(tables: Tables, pattern: str) -> dict[str, int]:
-    """Segments sent at once when the next 10 kB are written, by rule."""
+    """Segments sent at once when the next 10 kB is written, by rule."""
     t = tables["traces.sequence"].filter(pl.col("pattern") == pattern)
     late = t.filter((pl.col("event") == "send") & (pl.col("len") > 1) & (pl.col("t_s") > 0.45))
     return {
@@ -272,7 +272,7 @@ def last_repair(tables: Tables, pattern: str) -> dict[str, float]:
 
 
 def sequences(tables: Tables, pattern: str, name: str, title: str, caption: str) -> Figure:
-    """Time-sequence of one loss pattern for each family of rules."""
+    """Time-sequence trace of one loss pattern for each family of rules."""
     t = tables["traces.sequence"].filter(pl.col("pattern") == pattern)
     drops = tables["traces.drops"].filter(pl.col("pattern") == pattern)
 
@@ -337,7 +337,7 @@ def _repaired(tables: Tables, pattern: str) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (
         long_flow(t),
         sequences(

@@ -1,4 +1,4 @@
-"""Interventions: the effect of T3, T6, P1, P2, P3, P6 and P10 that remains when its supposed cause is removed."""
+"""Interventions: the effect in T3, T6, P1, P2, P3, P6 and P10 that remains if its supposed cause is removed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SIX: Mapping[str, Mapping[str, Any]] = {
     "initial window of 3": {"initial_window": 3},
     "duplicate ACKs instead of FACK": {"detection": "dupthresh"},
 }
-"""Changes that remove the supposed causes for a page of six segments: the first window of ten, and FACK."""
+"""Changes that remove the supposed causes for a six-segment page: the initial window of ten, and FACK."""
 
 
 def run_six(plan: Plan) -> Data:
-    """Pages of six segments with a window of three, and without FACK.
+    """Six-segment pages with an initial window of three, and without FACK.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def run_six(plan: Plan) -> Data:
 
 
 def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain for a page of six segments that does not fit into the first window; also without FACK."""
+    """Gain for a six-segment page that does not fit into the initial window; also without FACK."""
     return [
         Evidence.of(
             gain(*paired(own, PAGES[1], HIGH, RATE_HALVING, prr(tables))),
@@ -64,10 +64,10 @@ def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of the gain's growth from 1 to 3 % that remains with CRB, which does not grow below ssthresh."""
+    """Fraction of the gain's growth from 1 to 3 % loss that remains with CRB, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
-        # identical fetches under all three rules, so that their common part cancels
+        # identical fetches under all three rules, so that their common part cancels out
         rows = {loss: jointly(tables, page, loss, (RATE_HALVING, prr(tables), CRB)) for loss in LOSSES}
         own, bounded = (
             minus(*(gain(rows[loss][0], rows[loss][k], runs=f"{page} {loss}") for loss in (HIGH, LOW))) for k in (1, 2)
@@ -86,7 +86,7 @@ def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def grows_without(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """T6's number for a rule that does not grow below ssthresh: growth of the gain from 1 to 3 %."""
+    """T6's value for a rule that does not grow below ssthresh: growth of the gain from 1 to 3 % loss."""
     return [
         Evidence.of(
             minus(*(gain(*compared(tables, page, loss, RATE_HALVING, CRB)) for loss in (HIGH, LOW))),
@@ -105,7 +105,7 @@ def percent_of(part: Estimate, whole: Estimate) -> Estimate:
 
 
 def overflowing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Completion times of RFC 6675 and PRR where the bursts of RFC 6675 overflow the queue."""
+    """Completion times of RFC 6675 and PRR where RFC 6675's bursts overflow the queue."""
     return [
         Evidence.of(
             gain(*burst_loss.pairs(tables, "total_s", RFC6675, prr(tables), 1, 10)),
@@ -118,7 +118,7 @@ def overflowing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def in_bursts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Cost of CRB under bursts of losses, minus its cost under single ones."""
+    """CRB's cost under loss bursts, minus its cost under single losses."""
     cost = {n: gain(*burst_loss.pairs(tables, "total_s", CRB, RFC6675, n, 100)) for n in (1, 3)}
     return [
         Evidence.of(
@@ -168,14 +168,14 @@ def run_longer(plan: Plan) -> Data:
 
 
 def longer(tables: Tables, arm: str, counted: pl.Expr) -> tuple[Array, Array]:
-    """Number of a rule's recoveries with longer responses for which `counted` holds, and of all of them, by seed."""
+    """Number of a rule's recoveries with longer responses for which `counted` holds, and total number, by seed."""
     own = tables["longer.recoveries"].filter(arm=arm)
     per = own.group_by("seed").agg(counted.sum().alias("some"), pl.len().alias("all")).sort("seed")
     return per["some"].to_numpy().astype(np.float64), per["all"].to_numpy().astype(np.float64)
 
 
 def more_timeouts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of rate halving in excess of those of PRR with responses ten times as long."""
+    """Rate halving's timeouts in excess of PRR's, with responses ten times as long."""
     per = tables["longer.fetches"].group_by("arm", "seed").agg(pl.col("data_rtos").sum()).sort("seed")
     x, y = (per.filter(arm=arm)["data_rtos"].to_numpy().astype(np.float64) for arm in (RATE_HALVING, PRR))
     return [

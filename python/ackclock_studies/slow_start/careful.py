@@ -1,4 +1,4 @@
-"""Careful Resume's rules, packet by packet, and the flow that already used the path (S12 to S15)."""
+"""Careful Resume's rules, packet by packet, and its effect on a flow already using the path (S12 to S15)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _neighbour(batch: Batch) -> pl.DataFrame:
 
 
 def run(plan: Plan) -> Data:
-    """Effect of a transfer on the flow that used the path before.
+    """Effect of a transfer on the flow already using the path.
 
     Returns
     -------
@@ -128,7 +128,7 @@ CASES: Mapping[str, tuple[int, int]] = {
     "below half": (40, RTT),
     "above ten times": (RTT, 9),
 }
-"""Round-trip time of the path, and the saved one, ms."""
+"""RTT of the path, and saved RTT, ms."""
 
 
 def alone(rtt: int, saved: int, arm: str) -> Scenario:
@@ -157,7 +157,7 @@ def alone(rtt: int, saved: int, arm: str) -> Scenario:
 
 
 def run_rules(plan: Plan) -> Data:
-    """Transfers on paths whose round-trip time equals the saved one, and on others; nothing is random.
+    """Transfers on paths with the saved RTT, and with others; nothing is random.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def sends(tables: Tables, case: str) -> pl.DataFrame:
 
 
 def jump(tables: Tables, case: str) -> pl.DataFrame:
-    """Segments sent between the jump of cwnd and the ACKs of the segments before it, nearly a round trip later."""
+    """Segments sent between cwnd's jump and the ACKs for earlier segments, nearly one RTT later."""
     rows = sends(tables, case).with_columns(grew=pl.col("cwnd").cast(pl.Int64).diff().fill_null(0))
     at = rows.filter(pl.col("grew") > 20)
     if not at.height:
@@ -248,7 +248,7 @@ def s14(tables: Tables) -> Sequence[Evidence]:
 
 
 def s15(tables: Tables) -> Sequence[Evidence]:
-    """Transfers whose RTT differs from the saved one: identical to the classic start."""
+    """Transfers with an RTT different from the saved one: identical to the classic start."""
     found = []
     for case, key in (("below half", "short"), ("above ten times", "long"), ("as saved", "same")):
         own, base = (

@@ -1,4 +1,4 @@
-"""Slow starts with one mechanism removed: the causes of S1, S4 and S9; and long-delay paths with deep queues (S18)."""
+"""Slow starts with one mechanism removed: the causes behind S1, S4 and S9; and long-delay paths with deep queues (S18)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BEHIND = f"{SEARCH}, {DEEPER:g} products"
 SEEN = f"{HYSTART_PP}, {ONE_ROUND}, nothing lost"
 QUARTER = 0.25
 DEEP = ((10, 100), (100, 20), (100, 100))
-"""Paths on which HyStart++ loses packets behind a queue of four products."""
+"""Paths on which HyStart++ loses packets with a queue of four products."""
 
 
 def _alone(scenario: Scenario) -> Scenario:
@@ -76,7 +76,7 @@ def run(plan: Plan) -> Data:
             place = Place(rate=rate, rtt=rtt, queue=queue)
             for what, start in STARTS.items():
                 made = place.scenario(start, ROUND_TRIPS)
-                # the longest path with one product gives values near one half, on which the claim depends
+                # the longest path with a queue of one product yields values near one half, on which the claim depends
                 close = (rate, rtt, queue) == (100, 100, 1.0)
                 cells.append(cell(what, place, made, f"why {rate} {rtt}", 3 * seeds if close else seeds))
     for place in (Place(rate=100, rtt=20, queue=4.0), Place(rate=100, rtt=100, queue=1.0)):
@@ -108,7 +108,7 @@ def run(plan: Plan) -> Data:
 
 
 def near_behind_four(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Values of ssthresh for SEARCH behind four products."""
+    """SEARCH's ssthresh with a queue of four products."""
     return [
         Evidence.of(
             median(of(tables, "exits.runs", "exit", arm=SEARCH, rate=rate, rtt=rtt, queue=4.0)),
@@ -121,7 +121,7 @@ def near_behind_four(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def clean_behind_sixteen(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of SEARCH behind sixteen products."""
+    """SEARCH's losses with a queue of sixteen products."""
     return [
         Evidence.of(
             median(of(tables, "why.runs", "lost_bdp", what=BEHIND, rate=rate, rtt=rtt)),
@@ -134,7 +134,7 @@ def clean_behind_sixteen(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def slower_without_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Extra round trips of limited slow start over the classic one when nothing is lost."""
+    """Extra round trips of limited slow start over the classic one if nothing is lost."""
     found = []
     for rate, rtt in PATHS:
         limited, classic = (
@@ -177,7 +177,7 @@ def _left(with_it: Array, without: Array) -> Any:
 
 
 def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind four products: the fraction that remains with one slow round instead of five."""
+    """Losses with a queue of four products: the fraction that remains with one slow round instead of five."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 4.0), _lost(tables, ONE_ROUND, rate, rtt, 4.0)),
@@ -191,7 +191,7 @@ def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind one product: the fraction that remains if the window hardly grows after the increase is detected."""
+    """Losses with a queue of one product: the fraction that remains if the window hardly grows after the increase is detected."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 1.0), _lost(tables, HARDLY_GROWS, rate, rtt, 1.0)),
@@ -205,7 +205,7 @@ def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def others_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of limited slow start above 50 segments, with competing flows and alone."""
+    """Limited slow start's losses above 50 segments, with competing flows and alone."""
     found = []
     for rate, rtt, queue in ((100, 20, 4.0), (100, 100, 1.0)):
         beside = _lost(tables, LIMITED, rate, rtt, queue)
@@ -242,7 +242,7 @@ LINKS: Mapping[str, tuple[Place, str]] = {
         "a cellular link: 20 Mb/s, 60 ms, a queue of eight products, jitter of 1 ms",
     ),
 }
-"""Kinds of path in the draft's evaluation; the numbers are ours."""
+"""Path types in the draft's evaluation; the numbers are ours."""
 
 
 def run_links(plan: Plan) -> Data:
@@ -276,7 +276,7 @@ def run_links(plan: Plan) -> Data:
 
 
 def s18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of SEARCH, and its ssthresh, on each kind of path."""
+    """SEARCH's losses and ssthresh on each type of path."""
     found = []
     for kind in LINKS:
         rows = {arm: (of(tables, "links.runs", "lost_bdp", kind=kind, arm=arm)) for arm in (SEARCH, CLASSIC)}

@@ -60,7 +60,7 @@ SCALES: Mapping[str, tuple[str, Sequence[float]]] = {
 
 
 def place(rate: int, rtt: int, queue: float) -> Place:
-    """A path of the sweep."""
+    """A path in the sweep."""
     return Place(rate=rate, rtt=rtt, queue=queue)
 
 
@@ -89,14 +89,14 @@ def run(plan: Plan) -> Data:
 
 
 PHASES = tuple(round(0.25 + 0.05 * k, 2) for k in range(36))
-"""Queues, 0.25 to 2 bandwidth-delay products: so that a sender that doubles from ten segments fills the queue at every phase of its doubling."""
+"""Queues, 0.25 to 2 bandwidth-delay products, so that a sender that doubles from ten segments fills the queue at every phase of its doubling."""
 BANDS = ((0.25, 0.45), (0.5, 0.7), (0.75, 0.95), (1.0, 1.45), (1.5, 2.0))
 """Ranges of queue depths over which a value is averaged."""
 SWEPT = (CLASSIC, HYSTART_PP, SEARCH, LIMITED)
 
 
 def run_phases(plan: Plan) -> Data:
-    """Paths with queues in steps of 0.05 products.
+    """Paths with queues in steps of 0.05 bandwidth-delay products.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def run_phases(plan: Plan) -> Data:
 def swept(
     tables: Tables, arm: str, column: str, path: tuple[int, int], band: tuple[float, float], least: float = 0
 ) -> Array:
-    """A value of each run, averaged over the depths of a band at which the path with its queue holds at least `least` packets."""
+    """Each run's value, averaged over the depths in a band at which path and queue together hold at least `least` packets."""
     own = tables["phases.runs"].filter(arm=arm, rate=path[0], rtt=path[1])
     kept = own.filter(pl.col("queue").is_between(*band), (1 + pl.col("queue")) * place(*path, 0).bdp >= least)
     settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
@@ -141,7 +141,7 @@ def _over_bands(
     what: str, bound: Bound, measure: Callable[[tuple[int, int], tuple[float, float]], Estimate | None], *,
     bands: Sequence[tuple[float, float]], unit: str = "",
 ) -> list[Evidence]:  # fmt: skip
-    """A value for every path and band of depths, as cells of a sentence for which the publication gives no cells."""
+    """A value for every path and depth band, as cells of a sentence for which the publication gives no cells."""
     found = []
     for path in PATHS:
         for low, high in bands:
@@ -203,7 +203,7 @@ def _each(
 
 
 def s1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the losses of HyStart++ to those of the classic start, over depths of one product and more; single depths for context."""
+    """Ratio of HyStart++'s losses to the classic start's, over depths of one product and more; single depths for context."""
     return [
         *_losses(tables, bound, LONG),
         *_beside(_over_classic(tables, bound, ())),
@@ -228,7 +228,7 @@ def _over_classic(tables: Tables, bound: Bound, queues: Sequence[float]) -> list
 
 
 def s2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Values of ssthresh for SEARCH, over depths of one product and more, and at four."""
+    """SEARCH's ssthresh, over depths of one product and more, and at four."""
     found = _swept(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, LONG)
     deep = _each(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, queues=(4.0,))
     return [*found, *deep, *population.on_paths(tables, "search_near")]
@@ -253,14 +253,14 @@ def _swept(
 
 
 def s3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of SEARCH, over depths of one product and more, and at four."""
+    """SEARCH's losses, over depths of one product and more, and at four."""
     found = _swept(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, LONG)
     deep = _each(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, queues=(4.0,))
     return [*found, *deep, *population.on_paths(tables, "search_clean")]
 
 
 def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of limited slow start, over all depths at which it bounds the growth, and at four products."""
+    """Limited slow start's losses, over all depths at which it limits growth, and at four products."""
     what = "losses, limited slow start"
     found = _swept(tables, LIMITED, "lost", what, bound, BANDS, unit="segments", least=MAX_SSTHRESH)
     deep = _each(tables, LIMITED, "lost", what, bound, queues=(4.0,), unit="segments", least=MAX_SSTHRESH)
@@ -268,7 +268,7 @@ def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s5(tables: Tables) -> Sequence[Evidence]:
-    """Ratio of the time that limited slow start takes to that of the classic one."""
+    """Ratio of limited slow start's duration to the classic one's."""
     return [*_slow(tables, (100, 100)), *population.on_paths(tables, "limited_slower")]
 
 
@@ -333,7 +333,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

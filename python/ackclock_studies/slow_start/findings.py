@@ -15,7 +15,7 @@ from ackclock_studies.slow_start.paths import ARMS, CLASSIC, COLOUR, HYSTART, HY
 
 
 def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
-    """Minimum and maximum of the medians, over the paths of the sweep on which slow start ended."""
+    """Minimum and maximum of the medians, over the paths in the sweep on which slow start ended."""
     found = [
         float(np.median(of(tables, exits.TABLE, column, arm=arm, rate=rate, rtt=rtt, queue=queue)))
         for rate, rtt in exits.PATHS
@@ -52,7 +52,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_short(tables: Tables) -> Figure:
-    """Losses with each start on undisturbed paths, and its exit on a disturbed one."""
+    """Losses with each slow start on undisturbed paths, and its exit on a disturbed one."""
     rows = [
         {
             "arm": arm,

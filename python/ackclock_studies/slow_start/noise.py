@@ -59,7 +59,7 @@ EARLY = 0.5
 CALM = "jitter of 1 ms, without long pauses"
 TABLE, IDLE = "noise.runs", "idle.runs"
 WORK = {"kind": "throttled", "rate": "5 Mbit/s", "chunk": "16 KB"}
-"""Workload of the application-limited flow, at a tenth of the path's rate."""
+"""The application-limited flow's workload, at a tenth of the path's rate."""
 
 
 def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
@@ -68,7 +68,7 @@ def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
             scenario=place.scenario(arm, ROUND_TRIPS, **flow),
             keys={"arm": arm, "noise": noise},
             stream=f"{name} {noise}",
-            # S6 and S7 are about fractions of runs: 40 runs without the effect rule out a tenth, 8 do not
+            # S6 and S7 are about fractions of runs: 40 runs without the effect rule out a tenth; 8 do not
             seeds=plan.count(quick=40 if name == "noise" and arm in (HYSTART_PP, HYSTART, SEARCH) else 8, paper=100),
             needs=NEEDS,
             keep={"runs": partial(quality, place)},
@@ -135,7 +135,7 @@ def s7(tables: Tables) -> Sequence[Evidence]:
 
 
 def steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fraction of early exits with SEARCH at a constant delay."""
+    """Fraction of early exits with SEARCH at constant delay."""
     runs = of(tables, TABLE, "exit", arm=SEARCH, noise=QUIET)
     return [
         Evidence.of(
@@ -168,7 +168,7 @@ def _early(tables: Tables, arm: str, weigh: Sequence[str]) -> list[Evidence]:
 
 
 def s8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Values of ssthresh for HyStart."""
+    """HyStart's ssthresh."""
     return [*_all(tables, HYSTART, "HyStart", bound, (RADIO, BAD_RADIO)), *population.on_paths(tables, "hystart_early")]
 
 
@@ -186,14 +186,14 @@ def _all(tables: Tables, arm: str, name: str, bound: Any, weigh: Sequence[str]) 
 
 
 def ended(tables: Tables, arm: str, noise: str) -> Estimate:
-    """Fraction of runs in which the rule ended slow start on a path that was never full."""
+    """Fraction of runs in which the rule ends slow start on a path that is never full."""
     rows = tables[IDLE]
     mine = rows.filter((rows["arm"] == arm) & (rows["noise"] == noise))
     return proportion_interval(int((mine["by"] == "rule").sum()), mine.height)
 
 
 def s9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Runs in which slow start ended too early."""
+    """Runs in which slow start ends too early."""
     return [
         Evidence.of(
             ended(tables, arm, noise),
@@ -256,7 +256,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -1,4 +1,4 @@
-"""Helpers shared by the chapters: the slow starts, paths, and values read from a run."""
+"""Helpers shared by the chapters: slow starts, paths, and values measured in a run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MARKER = {CLASSIC: "o", HYSTART: "s", HYSTART_PP: "D", SEARCH: "^", LIMITED: "v"
 PACKET = 1500
 PAYLOAD = 1448
 BACKGROUND = 0.05
-"""Mean fraction of the bottleneck used by on-off background traffic, which makes runs differ."""
+"""Mean fraction of the bottleneck rate used by on-off background traffic, which makes runs differ."""
 
 SETTLED = 0.9
-"""Fraction of the remaining rate at which the rate counts as reached."""
+"""Fraction of the available rate at which the rate counts as reached."""
 
 ROUNDS = 4
 """Number of round trips over which a rate is measured."""
@@ -41,7 +41,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A path: Mbit/s, round-trip time in ms, queue in bandwidth-delay products, and further keys of the bottleneck."""
+    """A path: rate in Mbit/s, RTT in ms, queue in bandwidth-delay products, and further bottleneck keys."""
 
     rate: int
     rtt: int
@@ -71,7 +71,7 @@ class Place:
         return {"name": "others", "workload": {"kind": "on-off", "rate": rate, "on": "100 ms", "off": "100 ms"}}
 
     def scenario(self, start: str | Mapping[str, Any], round_trips: int, **flow: Any) -> Scenario:
-        """Return one flow of CUBIC with this slow start, and the background flows."""
+        """Return one CUBIC flow with this slow start, and the background flows."""
         rule = {"kind": start} if isinstance(start, str) else dict(start)
         stack = {"slow_start": rule, **flow.pop("stack", {})}
         return Scenario.from_dict(
@@ -92,7 +92,7 @@ NEEDS = {
 
 
 def quality(place: Place, batch: Batch) -> pl.DataFrame:
-    """Quality of the exit.
+    """Exit quality.
 
     Returns
     -------
@@ -122,12 +122,12 @@ def quality(place: Place, batch: Batch) -> pl.DataFrame:
 
 
 def of(tables: Tables, table: str, column: str, **keys: object) -> Array:
-    """A column of the runs with these keys, in the order of seeds."""
+    """A column of the runs with these keys, in seed order."""
     rows = tables[table].filter(*(pl.col(key) == value for key, value in keys.items())).sort("seed")
     found: Array = rows[column].to_numpy().astype(float)
     return found
 
 
 def values(tables: Tables, table: str, column: str) -> Sequence[Any]:
-    """Values of a key, in order."""
+    """A key's values, in order."""
     return tables[table][column].unique(maintain_order=True).to_list()

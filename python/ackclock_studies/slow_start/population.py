@@ -1,5 +1,5 @@
-"""A population of paths: the fraction on which each slow start does what its publication says, and the property that decides (supplements S1
-to S8 and S19).
+"""A population of paths: the fraction on which each slow start behaves as published, and the decisive property
+(supplements S1 to S8 and S19).
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ PROPERTIES = (
 )
 SEED = 94
 PATHS = 60
-"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
-interval for that path.
+"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict
+on a path requires its own interval.
 """
 RUNS, PAPER_RUNS = 6, 30
 ROUND_TRIPS = 60
 LEAST_PACKETS = 20
-"""Minimum bandwidth-delay product, packets: below it, slow start has nothing left to do after an initial window of ten."""
+"""Minimum bandwidth-delay product, packets: below it, slow start has nothing to do after an initial window of ten."""
 FEW = 0.05
-"""Losses in bandwidth-delay products, and relative differences of losses or exits, below which a difference counts as none."""
+"""Loss difference in bandwidth-delay products, and relative difference in losses or exits, below which there is considered to be none."""
 EARLY = 0.5
 """ssthresh below which an exit is premature, bandwidth-delay products, as in the cells."""
 
@@ -116,7 +116,7 @@ def _column(frame: pl.DataFrame, name: str) -> Array:
 
 
 def _of(tables: Tables, arm: str) -> dict[float, pl.DataFrame]:
-    """Return the runs of each path, in the order of seeds. A rate never reached counts as `ROUND_TRIPS`, a slow start without an end as 0."""
+    """Return each path's runs, in seed order. A rate never reached counts as `ROUND_TRIPS`, a slow start without an end as 0."""
     own = tables["paths.runs"].filter(arm=arm).sort("path", "seed")
     settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
     own = own.with_columns(settled, pl.col("exit").fill_nan(0))
@@ -145,7 +145,7 @@ ASKED: Mapping[str, tuple[str, str, str, Bound]] = {
     "limited_bounded": ("lost", LIMITED, "", at_most(50)),
     "limited_slower": ("settled", LIMITED, CLASSIC, above(1, margin=FEW)),
 }
-"""Key -> column, arm, arm whose mean is the divisor (empty: none), and the sentence's bound."""
+"""Key -> column, arm, arm providing the divisor (its mean; empty: none), and the sentence's bound."""
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
@@ -166,7 +166,7 @@ def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(

@@ -1,4 +1,4 @@
-"""Careful Resume: its gain on a known path, and its cost if the path's capacity has dropped (S10, S11)."""
+"""Careful Resume: its gain on a known path, and its cost if the path capacity has dropped (S10, S11)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _saved(tables: Tables, bound: Any) -> list[Evidence]:
 
 
 def s10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ratio of the time to that of the classic start."""
+    """Ratio of the completion time to the classic start's."""
     return [
         Evidence.of(
             median(took(tables, RESUME, KNOWN, size) / took(tables, CLASSIC, KNOWN, size)),
@@ -109,7 +109,7 @@ def s10_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s11(tables: Tables) -> Sequence[Evidence]:
-    """Timeouts, and ratio of the time to that of the classic start, at a third of the rate."""
+    """Timeouts, and ratio of the completion time to the classic start's, at a third of the rate."""
     found = []
     for size in SIZES:
         rtos = of(tables, TABLE, "rtos", arm=RESUME, case=SHRUNK, size=size)
@@ -172,7 +172,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Report blocks of this chapter."""
+    """Report blocks for this chapter."""
     return (figure(tables),)
 
 

@@ -60,7 +60,7 @@ def test_threads_and_neighbours_change_nothing():
 def test_a_run_that_is_over_begins_anew_at_the_next_step():
     envs = VectorEnv(scenario(duration="100 ms"), num_envs=2, step="10 ms")
     seen, rewards, ends, _ = played(envs, 25)
-    # the first of ten steps belongs to the reset; the step after the last one starts a new run and has no reward
+    # the reset performs the first of ten steps; the step after the last one starts a new run without a reward
     assert [step for step, end in enumerate(ends) if end.all()] == [8, 18]
     assert (rewards[[9, 19]] == 0).all()
     assert (rewards[[5, 15]] != 0).all()
@@ -111,7 +111,7 @@ def test_own_numbers_history_and_drawn_scenarios():
 
 
 def test_pacing_spreads_what_a_window_sends():
-    """A window far larger than the path's does not fill the queue if the sender paces at half of the path's window per RTT, but does at twice that rate."""
+    """A window far above the BDP does not fill the queue if the sender paces at half a BDP per RTT, but does at twice that rate."""
     waits = []
     for pace in (-1.0, 1.0):
         envs = VectorEnv(

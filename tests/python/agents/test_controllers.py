@@ -109,7 +109,7 @@ def test_a_controller_that_sets_window_and_rate_by_itself():
     # no queue: 41.2 ms, plus at most one pacing gap for the second segment of an acknowledged pair
     rtt = done.flows["mean_rtt_s"][0]
     assert 0.0412 < rtt < 0.0412 + 1.5 * 1448 / 1.2e6
-    # Little's law, minus the round trips of slow start
+    # Little's law, less the slow-start round trips
     assert done.flows["goodput_bps"][0] == pytest.approx(30 * 1448 * 8 / rtt, rel=0.02)
     assert set(done.controllers["cwnd"].to_list()) == {30}
     assert set(done.controllers["pacing_bps"].drop_nulls().to_list()) == {9.6e6}
@@ -240,7 +240,7 @@ def test_the_test_of_conformance():
 
 
 def test_what_grows_without_end_after_a_while_does_not_conform():
-    """Random sequences of a few seconds do not reveal the growth, but a run does."""
+    """A few seconds of random sequences do not reveal the growth, but a run does."""
 
     def late(self, window, ack):
         if ack.cwnd_limited:
@@ -343,13 +343,13 @@ def test_hooks_are_called_as_often_as_the_class_says(wanted):
     missing = 1_000_000 - sum(acked for _, acked, _ in told)
     if wanted == 1:
         assert abs(len(told) - acks) <= 3
-        assert missing < 3000  # the ACK of the handshake and the ACK of the FIN
+        assert missing < 3000  # the handshake's ACK and the FIN's ACK
     elif wanted == 10:
         assert acks // 10 - 1 <= len(told) <= acks // 10 + 1
         assert missing < 10 * 2 * 1448 + 3000
     else:
         rounds = [b - a for (_, _, a), (_, _, b) in pairwise(told)]
-        assert min(rounds[1:-3]) >= 0.039  # except for the initial window and the last rounds
+        assert min(rounds[1:-3]) >= 0.039  # except in the initial window and the last rounds
         assert len(told) < 40
         assert max(delivered for delivered, _, _ in told) > 20
     check(Counting)

@@ -150,7 +150,7 @@ def test_a_sweep_makes_keeps_and_makes_again(tmp_path, jobs):
 
 
 def test_a_file_changed_within_a_second_is_the_new_code(tmp_path):
-    """Python decides by a file's size and its modification time in seconds whether cached bytecode is current."""
+    """Python considers cached bytecode current if the file's size and its modification time in whole seconds match."""
     file = tmp_path / "half.py"
     before = ackclock.run(scenario(), seed=1).digest
     times = file.stat()

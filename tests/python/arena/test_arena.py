@@ -1,4 +1,4 @@
-"""Tests for the arena with built-in controllers, from the command to the folder that it writes."""
+"""Tests for the arena with built-in controllers, from the command to the folder it writes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SALT = "s"
 pytestmark = pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 
 CHEATERS = {
-    # cheater: (families in cheats.toml, trap, message about it; an empty message means a score below Reno's)
+    # cheater: (families in cheats.toml, trap, the trap's message; empty if the cheater merely scores below Reno)
     "by_rate": ("alone", "held-out", ""),
     "memoriser": ("alone", "held-out", ""),
     "clock": ("alone", "twice", "do not repeat"),
@@ -71,8 +71,8 @@ class Listener:
 
 
 def known(task: Task) -> dict[str, Any]:
-    """Return what an entry can know about the public draws: the best window for each, by rate and by the connection's
-    seed.
+    """Return the facts about the public draws that an entry can know: the best window for each, by rate and by
+    connection seed.
     """
     seeds, rates = {}, []
     for draw in drawn(task, PUBLIC, DRAWS):
@@ -119,7 +119,7 @@ def test_it_loses_and_wins_where_its_trap_is_off(name: str, tmp_path: Path) -> N
 
 
 def test_who_takes_the_lock_out_of_the_door_is_seen_from_outside(tmp_path: Path) -> None:
-    """The kernel tells the judge how many filters the process has, so the process cannot hide that one is missing."""
+    """The kernel reports the number of the process's filters to the judge, so the process cannot hide that one is missing."""
     assert "found a filter less around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
 
 
@@ -221,7 +221,7 @@ def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
 
 
 def accused(names: list[str], family: str, place: Path) -> list[str]:
-    """Return the entries that the table accuses, or that starve others although they are not known for it."""
+    """Return the entries that the table accuses, or that starve others although they are not known to do so."""
     _files.give_leave()
     plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
     standings = play(plan, place / "out", 1).standings

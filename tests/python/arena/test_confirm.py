@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> Any:
 
 
 def test_the_verdict_is_scored_as_the_table_is(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel with the simulator's answers gets the simulator's scores; what it cannot run is named, by entry or by draw."""
+    """A kernel that returns the simulator's results gets the simulator's scores; entries and draws that it cannot run are named."""
     import ackclock
 
     asked = []

@@ -83,7 +83,7 @@ def test_who_changes_the_store_of_the_judge_finds_it_shut(tmp_path: Path) -> Non
     one = entry("saboteur.py", tmp_path)
     for place, off in (("out", ()), ("off", ("fence",))):
         table(ALONE, one, tmp_path / place, *off)
-        found = table(ALONE, one, tmp_path / place, *off)  # the same command again, which continues in the folder
+        found = table(ALONE, one, tmp_path / place, *off)  # the same command again resumes in this folder
         assert found["cheater"].why == ""
         assert found["cheater"].rank == (1 if off else 3), "behind CUBIC and Reno where its trap is on"
         shutil.rmtree(tmp_path / place)

@@ -26,7 +26,7 @@ def test_equal_ones_are_even_and_far_ones_are_known() -> None:
 
 
 def test_who_starves_others_is_behind_whatever_the_score() -> None:
-    """An entry that leaves half of the capacity on average may or may not starve others, so its order stays undecided."""
+    """An entry that leaves others half of the capacity on average may or may not starve them, so its rank stays undecided."""
     takes, leaves, even = scores(0.2, 3), scores(0.8, 4), {family: [0.4, 0.6] * 10 for family in ("a", "b")}
     ahead = rank.ahead([scores(0.5, 1)] + [scores(0.9, 2)] * 3, left=[leaves, takes, even, leaves], starves=0.5)
     assert ahead[0][1] == 1.0
@@ -42,7 +42,7 @@ def test_an_order_that_starving_does_not_change_is_known() -> None:
 
 
 def drawn(chance: random.Random, often: float, n: int) -> list[float]:
-    """Fractions of capacity left to others, near 0 or 1, as by a controller that starves others on some paths."""
+    """Fractions of the capacity that others get, near 0 or 1, as with a controller that starves them on some paths."""
     return [0.05 if chance.random() < often else 1.0 for _ in range(n)]
 
 
@@ -65,8 +65,8 @@ def test_what_is_left_lies_in_its_interval(n: int) -> None:
 
 
 def test_who_starves_others_is_seldom_called_ahead() -> None:
-    """The mean left to others is 0.43: this entry starves others, and has the better score. In some samples of ten it leaves more than
-    half, which hides the starvation.
+    """Others get a mean fraction of 0.43: this entry starves them, and has the better score. In some samples of ten
+    they get more than half, which hides the starvation.
     """
     chance = random.Random(1)
     wrong = naive = 0
@@ -90,7 +90,7 @@ def test_few_draws_say_nothing() -> None:
 
 
 def test_a_known_order_is_wrong_as_rarely_as_it_says() -> None:
-    """For two equal entries, at most a tenth of all orders are reported as certain (5 % on either side)."""
+    """For two identical entries, at most a tenth of all orders are reported as certain (5 % on either side)."""
     known = sum(
         max(p, 1 - p) >= rank.KNOWN
         for i in range(300)
@@ -119,5 +119,5 @@ def test_the_interval_of_a_score_has_its_level() -> None:
 
 
 def test_tau_b_counts_ties() -> None:
-    """By hand: 5 of 6 pairs differ in the first list, 6 in the second, and 5 agree."""
+    """Computed by hand: 5 of 6 pairs differ in the first list, 6 in the second, and 5 agree."""
     assert rank.tau_b([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(5 / 30**0.5)

@@ -1,4 +1,4 @@
-"""Tests for own code in the arena: the calls that the system-call filter allows, and two cheaters that each trigger a trap."""
+"""Tests for user code in the arena: the calls allowed by the system-call filter, and two cheaters that each trigger a trap."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 def test_a_module_carries_no_memory_from_run_to_run(tmp_path: Path) -> None:
-    """At the start of a run, variables have their values from module_init: two series of runs in opposite orders give
-    the same digests.
+    """At the start of a run, variables have the values that module_init set: two series of runs in opposite orders
+    have the same digests.
     """
     found = standing(CARRIER, tmp_path)
     assert found.why == ""

@@ -1,4 +1,4 @@
-"""Tests for `ackclock arena serve`: JSON lines in, lines with scores out."""
+"""Tests for `ackclock arena serve`: JSON lines in, score lines out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 @pytest.mark.deep
 def test_the_score_is_that_of_a_table(server: Server, tmp_path: Path) -> None:
-    """The draws are those of the salt's table, and no run is repeated."""
+    """The draws are those in the salt's table, and no run is repeated."""
     answer = asked(server, tier="medium", id=7, beat="cubic")
     words = [
         "arena",

@@ -1,4 +1,4 @@
-"""Tests for the published arena table: its page shows what its files contain, and the files are consistent."""
+"""Tests for the published arena table: its page matches its files, and the files are consistent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_page_is_what_the_files_say() -> None:
 
 @pytest.mark.parametrize("task", built_in())
 def test_rows_are_of_the_digests_beside_them(task: str) -> None:
-    """Scores follow from the terms, hashes from the digests, and the task is the shipped one."""
+    """Scores follow from the terms and hashes from the digests; the task is the shipped one."""
     said, asked = table(task), load(task)
     assert said["task"]["digest"] == asked.digest
     rows = {row[2]: row for row in ROWS if row[0] == task}

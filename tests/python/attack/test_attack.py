@@ -1,4 +1,4 @@
-"""Tests for the worst-case search: identical results on any number of threads, after a kill, and as a scenario file."""
+"""Tests for the worst-case search: identical results with any number of threads, after a kill, and from a scenario file."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ SEARCHED = {
     "rate-of-the-idle": 5,
     "counts-acks": 1,
 }
-"""Bugs that a search finds -> number of environments needed to find each."""
+"""Bug that a search finds -> number of environments needed to find it."""
 
 
 @pytest.mark.parametrize("name", SEARCHED)
@@ -273,7 +273,7 @@ def test_no_other_environment_tells_a_cure_from_none(name: str) -> None:
 
 
 def _caught_and_cured(name: str, environments: int) -> None:
-    """One thread, because controllers in Python would wait for one another."""
+    """One thread, because Python controllers would wait for one another."""
     bug = zoo.ZOO[name]
     single = Threads(1)
     try:
@@ -307,7 +307,7 @@ def test_a_bug_of_the_zoo_breaks_the_rule_that_it_says(name: str) -> None:
 
 @cache
 def _check_cured(made: type) -> None:
-    """Check that the cure removes the effect. Several bugs share one cure."""
+    """Check that the cure removes the effect. Some bugs share a cure."""
     controllers.check(made, closed_loop=False)
 
 
@@ -348,8 +348,8 @@ def ackclock_controllers() -> list[str]:
 
 @pytest.mark.parametrize("target", ["vegas", "bbr"])
 def test_a_slow_start_of_the_path_is_the_worst_case(target: str, two: Threads, whole: attack.Found) -> None:
-    """A1, A2: the base RTT, or the rate, of a slow first second persists (AdvNet, PACMNET 2026: 0.88 and 0.81 of the
-    capacity lost).
+    """A1, A2: the base RTT, or the rate, estimated in a slow first second persists (AdvNet, PACMNET 2026: 0.88 and
+    0.81 of the capacity lost).
     """
     found = whole if target == whole.attack.target else attack.run(bbr(target=target), two)
     assert found.score > 0.6

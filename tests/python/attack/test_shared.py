@@ -1,4 +1,4 @@
-"""Tests that searches over the same environments share the runs of their references."""
+"""Tests that searches over the same environments share their reference runs."""
 
 from __future__ import annotations
 

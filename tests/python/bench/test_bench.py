@@ -17,8 +17,8 @@ KNOWN = {
     ("cubic", 100, 100): "2,849 of 2,750",
     ("0.1 % loss", 100, 10): "2,605 of 2,600",
 }
-"""Cells above their bounds on counted instructions. Wake-ups of a writer by ACKs do not account for the excess. Not
-strict: one cell exceeds its bound by less than a percent.
+"""Cells above their instruction-count bounds. ACKs waking up a writer do not account for the excess. Not strict:
+one cell exceeds its bound by less than a percent.
 """
 
 

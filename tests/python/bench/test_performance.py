@@ -74,7 +74,7 @@ def test_delays_of_datagrams_agree_with_what_their_receiver_notes():
 
 
 def test_time_to_share():
-    """The second flow starts on a full path. The first one has its share from its first interval with the second active."""
+    """The second flow starts on a full path. The first one has its fair share from the first interval that both are active in."""
     result = made(flows=[{"congestion_control": "reno"}, {"congestion_control": "reno", "start": "5 s"}], record={})
     first, second = rows(result, "flow")["time_to_share_s"].to_list()
     window = 30 / 32

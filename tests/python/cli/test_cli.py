@@ -30,7 +30,7 @@ def call(capsys, *argv):
 
 
 def refused(capsys, *argv):
-    """Check that bad input gives exit code 2, one line on standard error and nothing on standard output."""
+    """Check that bad input causes exit code 2, one line on standard error and nothing on standard output."""
     code, out, err = call(capsys, *argv)
     assert code == 2
     assert out == ""
@@ -320,7 +320,8 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ackclock._results.run.run", interrupt)
-    # the command ends its process while threads are still running, and earlier tests may have left some in this one
+    # the command ends its process while threads are still running, and earlier tests may have started some in this
+    # one
     monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
     code, out, err = call(capsys, "run", scenario_file)
     assert (code, out, err.strip()) == (130, "", "")
@@ -359,7 +360,7 @@ def test_start_is_light(code):
 
 
 def test_a_run_is_light():
-    """A plain run prints without data frames, and typer builds no models."""
+    """A plain run is printed without data frames, and typer builds no models."""
     heavy = ["matplotlib", "numpy", "polars", "pydantic", "scipy", "urllib.request"]
     code = f"from ackclock.cli import main; main(['run', 'first'])\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)"
     done = python("-c", code)

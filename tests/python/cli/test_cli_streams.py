@@ -1,4 +1,4 @@
-"""Tests for the command's environment: closed, full or narrow streams, streams with another encoding, and Ctrl-C."""
+"""Tests for the command's environment: closed, full, narrow or differently encoded streams, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_capture_that_may_not_fit_is_announced(scenario_file, tmp_path, capsys
     assert capsys.readouterr().err == ""
     size = capture.stat().st_size
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=size // 2))
-    assert main(argv) == 0  # the largest size allowed; a full disk is reported when it happens
+    assert main(argv) == 0  # the largest size allowed; a full disk is reported only when it occurs
     (line,) = capsys.readouterr().err.splitlines()
     told = re.fullmatch(
         rf"ackclock: --pcap {re.escape(str(capture))}: may take ([0-9.]+) MiB, and ([0-9.]+) MiB are free", line

@@ -1,4 +1,4 @@
-"""Tests for shell completion: Tab offers values as well as options."""
+"""Tests for shell completion: Tab completes values as well as options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def offered(monkeypatch, capsys, tmp_path):
     Path("grid.toml").write_text(GRID, encoding="utf-8")
 
     def ask(*words):
-        """Return the completions that bash offers for the last word."""
+        """Return bash's completions of the last word."""
         monkeypatch.setenv("_ACKCLOCK_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(["ackclock", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))

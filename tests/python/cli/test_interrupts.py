@@ -13,7 +13,7 @@ import pytest
 from conftest import cpu_s
 
 SOON_S = 5.0
-"""Time until the end, s: one second on an idle machine, more on a busy one."""
+"""Maximum time until the command ends, s: one second on an idle machine, more on a busy one."""
 
 LONG = 'duration = "1000 h"\n[network]\nbottleneck = { rate = "10 Mbit/s", delay = "20 ms" }\n[[flows]]\n'
 

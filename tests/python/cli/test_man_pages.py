@@ -1,4 +1,4 @@
-"""Tests for the manual pages of wheels: each command has one, with the command's own help."""
+"""Tests for the manual pages of wheels: each command has one, generated from the command's own help."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests for `ackclock mcp`: a protocol session over standard input and output. Paths outside the folder and own code are
-refused.
+"""Tests for `ackclock mcp`: a protocol session over standard input and output. Paths outside the folder and user code
+are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CALLS = {
 
 
 def session(folder: Path) -> dict[int, Any]:
-    """Return the server's answers."""
+    """Return the server's responses."""
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     server = subprocess.Popen(
         [sys.executable, "-m", "ackclock", "mcp"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

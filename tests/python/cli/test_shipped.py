@@ -1,4 +1,4 @@
-"""Tests that the package's scenarios are found by name."""
+"""Tests that packaged scenarios are found by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_scenario_that_comes_with_the_package_is_found_by_its_name(tmp_path, m
     assert main(["run", "mahimahi", "--set", "duration=1 s"]) == 0  # together with the file that the scenario names
     capsys.readouterr()
     (tmp_path / "first").write_text("")
-    with pytest.raises(ackclock.ScenarioError, match="an empty file"):  # a file of that name takes precedence
+    with pytest.raises(ackclock.ScenarioError, match="an empty file"):  # a local file of that name takes precedence
         ackclock.load("first")
 
 

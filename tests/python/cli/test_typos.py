@@ -1,4 +1,4 @@
-"""Tests for 75 mistyped commands: the first 100 characters of the answer name the intended word."""
+"""Tests for 75 mistyped commands: the first 100 characters of the message contain the intended word."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REFUSED = [
     ("list controler", 'did you mean "controllers"'),
     ("-v", 'did you mean "-V"'),
 ]
-"""Commands that are refused, and the word named in the answer."""
+"""Refused commands, and a word contained in the message."""
 
 TAKEN = [
     "run first --set duration=10s",
@@ -92,7 +92,7 @@ TAKEN = [
     "version",
     "-V",
 ]
-"""Commands that are accepted as typed."""
+"""Commands accepted as typed."""
 
 
 def words_of(command: str) -> list[str]:

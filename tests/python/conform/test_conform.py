@@ -1,4 +1,4 @@
-"""Tests for packs of published test cases: every case runs or gives a reason for not running, and cases that must fail do."""
+"""Tests for packs of published test cases: every case runs or states why it cannot, and cases that must fail do."""
 
 from __future__ import annotations
 

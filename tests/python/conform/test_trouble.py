@@ -89,7 +89,7 @@ def test_what_a_flow_has_without_trouble_is_at_most_the_rate_of_the_path():
 def test_what_an_algorithm_does_not_come_back_from_is_still_so(controller):
     missed = {"vegas": 19}[
         controller
-    ]  # half of the delay for 0.3 s; the kernel's Vegas also keeps 70 % of its rate afterwards
+    ]  # half the delay for 0.3 s; the kernel's Vegas, too, keeps only 70 % of its rate afterwards
     assert [miss.number for miss in comes_back(controller, runs=1, first=missed)] == [missed]
 
 

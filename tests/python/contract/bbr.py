@@ -57,7 +57,7 @@ class Stream:
 
 
 class RunningMax:
-    """Best three samples of a windowed maximum (Kathleen Nichols' filter)."""
+    """Best three samples for a windowed maximum (Kathleen Nichols' filter)."""
 
     def __init__(self) -> None:
         self.s = [(0, 0)] * 3

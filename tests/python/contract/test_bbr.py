@@ -1,4 +1,4 @@
-"""Tests that BBR written in Python against the contract is identical to the built-in one, bit for bit."""
+"""Tests that BBR written in Python against the contract matches the built-in one bit for bit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests for the single contract of controllers: every hook reaches every language, errors in any language are reported, and an outdated
-library is refused.
+"""Tests for the single controller contract: every hook reaches every language, errors in any language are reported,
+and an outdated library is refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 
 
 def library(folder: Path, *, abi: str = "ACKCLOCK_CONTROLLER_ABI", needs: str = "0", broken: str = "", sets: str = ""):
-    """Compile a library against the header, with the given hook."""
+    """Compile a library with the given hook against the header."""
     text = (
         LIBRARY.replace("BROKEN", broken)
         .replace("= NEEDS,", f"= {needs},")

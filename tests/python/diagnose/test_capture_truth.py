@@ -1,4 +1,4 @@
-"""Tests for the ground truth for captures whose sender's kernel reported its own state, and for transfers drawn as scenarios."""
+"""Tests of the ground truth: what the sender's kernel reported, for captures, and the run itself, for drawn transfers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_wait_for_a_timer_is_the_repair() -> None:
 
 
 def test_a_program_has_more_throughout_only_if_it_had_at_each_sample_up_to_its_last_write() -> None:
-    """A program with its own pace had data left in the first 25 of 900 samples, and in none later."""
+    """A self-paced program had unsent data in the first 25 of 900 samples, and in no later one."""
 
     def sample(i: int, notsent: int, acked: int) -> dict[str, Any]:
         return row(i / 10, notsent=notsent, bytes_acked=acked, outstanding=10_000)
@@ -91,7 +91,7 @@ def test_an_interface_of_a_capture_is_taken_out() -> None:
 
 
 def test_a_probe_of_the_tail_of_a_sender_without_more_is_no_repair() -> None:
-    """Table `limits` of a run agrees with it."""
+    """The `limits` table of a run agrees with it."""
     still = {"bytes_acked": 5, "notsent": 0}
     rows = [row(i / 10, **still) for i in range(4)]
     rows += [row(0.4, **still, total_retrans=1), row(0.5, bytes_acked=9, notsent=0)]
@@ -113,7 +113,7 @@ def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> No
 
 
 def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
-    """Half of the time is the window and half the application, reported the wrong way round: the totals are right, but every instant is wrong."""
+    """The window and the application each limit half of the time, reported the wrong way round: right totals, but every instant is wrong."""
     said = [(0.0, 1.0, "application"), (1.0, 2.0, "window")]
     first, second = capture_truth._between(said, [(0.0, 1.0), (1.0, 2.0)])
     none = dict.fromkeys(capture_truth.CLASSES, 0.0)

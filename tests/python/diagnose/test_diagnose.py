@@ -1,4 +1,4 @@
-"""Tests that a diagnosis of a capture agrees with the run: causes, path, and refusals.
+"""Tests that the diagnosis of a capture agrees with the run: causes, path and refusals.
 
 Length: each test makes its own capture.
 """
@@ -28,7 +28,7 @@ def captured(folder: Path, scenario: ackclock.Scenario, at: str = "sender") -> t
 
 
 def exact(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
-    """Return the rows of the flow whose sender has this address."""
+    """Return the rows of the flow sent from this address."""
     *_, high, low = found.connection["from_address"].split(".")
     row = run.rows("flows")[int(high) * 256 + int(low) - 1]
     seconds = held(row)
@@ -57,7 +57,7 @@ def agree(run: ackclock.Run, found: Diagnosis, within: float = 0.01) -> None:
         ("bursts", None),
         ("codel", "15 s"),
         ("choke", "10 s"),
-        ("radio-link", "15 s"),  # its last packet is near the end; with 10 s it is 122 ms before
+        ("radio-link", "15 s"),  # its last packet is near the end; after 10 s it would be 122 ms before
         ("policer", "8 s"),
     ],
 )
@@ -97,8 +97,8 @@ def test_causes_are_those_of_the_run_over_shipped_scenarios(tmp_path, name):
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["transfer", "bulk", "lossy"])
 def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
-    """The scenarios were drawn after the thresholds were fixed. Of each kind all but one are within 1 %, and that one within 2 %. Flows of
-    BBR are left out, because a capture cannot separate their pacing from their window.
+    """The scenarios were drawn after the thresholds were fixed. All but one of each kind are within 1 %, and that one
+    is within 2 %. BBR flows are excluded, because a capture cannot separate their pacing from their window.
     """
     counts = {"transfers": 0, "bulks": 0, "lossy": 0} | {kind if kind == "lossy" else f"{kind}s": 20}
     off: list[float] = []
@@ -119,7 +119,7 @@ def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
 
 
 def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
-    """A capture cannot separate two limits that apply simultaneously: they differ by a few percent."""
+    """A capture cannot separate two limits that apply simultaneously: results differ by a few percent."""
     run, path = captured(tmp_path, ackclock.load("paced"))
     found = diagnose(path)
     assert found.replay is not None
@@ -218,7 +218,7 @@ def test_random_losses_are_told_from_those_of_a_full_queue(tmp_path):
 
 @pytest.mark.parametrize(("name", "within"), [("scripted-loss", 0.001), ("first", 0.01)])
 def test_a_capture_at_the_receiver_tells_it_too(tmp_path, name, within):
-    """Timestamps show when packets left, and which ACK had arrived before them."""
+    """Timestamps show when packets were sent, and which ACK had arrived before."""
     run, path = captured(tmp_path, ackclock.load(name), at="receiver")
     found = diagnose(path)
     assert found.at == "receiver"
@@ -229,7 +229,7 @@ def test_a_capture_at_the_receiver_tells_it_too(tmp_path, name, within):
 
 
 def test_the_receivers_window_as_the_receiver_sees_it(tmp_path):
-    """A hundred ACKs share one timestamp tick: the bytes that each acknowledges show which of them released a segment."""
+    """A hundred ACKs share one timestamp tick: the bytes acknowledged by each show which of them released a segment."""
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW), at="receiver")
     found = diagnose(path)
     agree(run, found, within=0.001)
@@ -341,7 +341,7 @@ def test_a_fit_and_what_if(tmp_path):
 
 
 def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
-    """A sender without limits would fill a path of unknown rate; a longer RTT has the same cost at any rate."""
+    """An unlimited sender would fill a path of unknown rate; a longer RTT costs the same at any rate."""
     scenario = (
         ackclock.Scenario.from_dict(WINDOW)
         .set("flows.0.stack.receive_buffer", "32 KiB")
@@ -408,7 +408,7 @@ def test_any_bytes_are_diagnosed_or_refused_in_a_line(tmp_path):
 
 
 def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **flow: object) -> ackclock.Scenario:
-    """Run one flow over 10 Mbit/s and 40 ms. `drops` has pairs of a segment and the transmissions of it that are lost."""
+    """Run one flow over a 10 Mbit/s, 40 ms path. `drops` pairs a segment with its lost transmissions."""
     link: dict[str, object] = {
         "rate": "10 Mbit/s",
         "delay": "20 ms",
@@ -426,7 +426,7 @@ def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **f
 
 
 def test_a_segment_is_known_where_the_card_cuts_packets(tmp_path):
-    """Regression: most packets have two segments. Treating them as single segments gave a rate that was 1.7 % off, and
+    """Regression: most packets contain two segments. Treating them as single segments made the rate 1.7 % wrong, and
     put every loss on the wrong segment.
     """
     scenario = one_flow(stack={"tso": True}).set("record.drops", True)

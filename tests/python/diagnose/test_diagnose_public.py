@@ -12,7 +12,7 @@ from ackclock.formats import read_capture
 
 
 def flight(hand: Hand, t: float, seq: int, count: int, window: int = 60_000) -> int:
-    """Send full segments 1 ms apart, the last one with an ACK."""
+    """Send full segments 1 ms apart, the last one acknowledged."""
     for _ in range(count):
         hand.add(t, 0, seq, 1, 1448, window, ACK)
         seq += 1448
@@ -27,7 +27,7 @@ def opened(hand: Hand, rtt: float) -> None:
 
 
 def test_more_in_flight_than_the_window_allows_is_no_flight(tmp_path):
-    """Regression: for a file without ACKs a first flight of 631,165 bytes was printed next to a window of 65,535."""
+    """Regression: for a capture without ACKs, a first flight of 631,165 bytes was printed next to a window of 65,535."""
     hand = Hand()
     opened(hand, 0.02)
     flight(hand, 0.03, 1, 200)
@@ -39,7 +39,7 @@ def test_more_in_flight_than_the_window_allows_is_no_flight(tmp_path):
 
 
 def test_numbers_within_packets_of_a_card_count_nothing():
-    """Regression: a host that writes 0 numbers the segments of each packet from 0, and gaps between the numbers were counted as losses."""
+    """Regression: a host that writes IP ID 0 numbers each packet's segments from 0, and gaps between the numbers were counted as losses."""
     at = [0, 3, 0, 2, 5, 0, 3, 4, 0, 2, 0, 2, 3]
     rows = [
         (0.001 * i, True, "data", 1 + 1448 * i, 1448, 1.0, 65_535, ACK, 0, 0, number) for i, number in enumerate(at)

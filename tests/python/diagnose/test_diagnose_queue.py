@@ -1,4 +1,4 @@
-"""Tests for queueing delay, for losses caused by a full queue, and for the bottleneck's rate."""
+"""Tests for queueing delay, losses at a full queue, and the bottleneck rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATE, MSS, BASE = 8e6, 1000, 0.1
 
 
 def passed(*packets: tuple[float, float | None], size: int = MSS) -> Passed:
-    """Return packets given by the times of their departure and of their ACK; identical ACK times mean a single ACK."""
+    """Return packets with these departure times and ACK times; identical ACK times mean a single ACK."""
     made = Passed()
     for left, _ in packets:
         made.add(left, size)
@@ -43,7 +43,7 @@ def test_a_wait_is_that_of_the_ack_with_the_least_delay():
     exact = [(0.0, 0.101), (0.0, 0.101), (0.0, 0.103), (0.0, 0.103)]
     assert longest(*exact) == pytest.approx(0.003)
     late = [(0.0, 0.1015), (0.0, 0.1015), (0.0, 0.1045), (0.0, 0.1045), (0.001, 0.105), (0.001, 0.105)]
-    assert longest(*late) == pytest.approx(0.004)  # the last two show that the ACKs before them were less late
+    assert longest(*late) == pytest.approx(0.004)  # the last two show that the preceding ACKs were less late
 
 
 def test_an_ack_that_was_held_back_tells_of_no_queue():
@@ -53,7 +53,7 @@ def test_an_ack_that_was_held_back_tells_of_no_queue():
 
 
 def test_what_came_behind_a_later_one_is_not_looked_at():
-    """The packet's retransmission, to which the ACK belongs, is missing from the capture."""
+    """The ACK belongs to the packet's retransmission, which is missing from the capture."""
     assert longest((0.0, 0.101), (0.0, 0.3), (0.0, 0.3), (0.001, 0.102), (0.001, 0.102)) < 0.01
 
 
@@ -95,7 +95,7 @@ def test_the_queue_of_scenarios_that_nobody_chose(tmp_path, kind, number, stack)
 
 
 def test_two_losses_by_chance_are_no_full_queue(tmp_path):
-    """The receiver's window keeps the queue at a constant length, and a script drops packets from it."""
+    """The receive window keeps the queue at a constant length, and a script drops packets from it."""
     run, path = captured(tmp_path, scenario("bulks", 6, tso=True))
     assert run.rows("links")[0]["dropped_queue"] == 0
     found = diagnose(path)
@@ -106,7 +106,7 @@ def test_two_losses_by_chance_are_no_full_queue(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("bulks", 33)])
 def test_a_queue_is_not_what_a_capture_lacks(tmp_path, kind, number):
-    """Regression: 1 % of the capture's packets are removed. Retransmissions whose preceding ACK was missing gave a queue of three times the length."""
+    """Regression: 1 % of the capture's packets are removed. Retransmissions without their preceding ACK made the queue seem three times as long."""
     run, path = captured(tmp_path, scenario(kind, number))
     tool("diagnosed").thinned(path, 9203)
     found = diagnose(path)
@@ -134,7 +134,7 @@ def test_where_half_of_the_pieces_agree_they_have_the_rate():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_acks_that_jitter_do_not_raise_the_rate(seed):
-    """Regression: ACKs that a busy machine passes on late and together gave a rate 2 % too high, or a bound above the path's."""
+    """Regression: ACKs that a busy machine passes on late and together made the rate 2 % too high, or the bound too high."""
     draw = random.Random(seed).random
     instants, stalled = [], 0.0
     for n in range(4000):
@@ -166,7 +166,7 @@ def test_the_rate_behind_acks_that_come_together(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("lossy", 37), ("transfers", 5), ("transfers", 48)])
 def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number):
-    """Regression: captures at the receiver lack the end of a burst or of a transfer, and 1.1 to 4.1 % of the time was attributed to another cause."""
+    """Regression: receiver-side captures lack the end of a burst or transfer, and 1.1 to 4.1 % of the time was attributed to another cause."""
     one = scenario(kind, number).set("record.limits_interval", "5 ms")
     path = tmp_path / "transfer.pcapng"
     run = ackclock.run(one, pcap=path, pcap_at="receiver", snaplen=96, seed=9203)
@@ -180,8 +180,8 @@ def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number
 
 
 def test_short_segments_are_compared_by_where_they_begin():
-    """Regression: two short segments fit into the length of a full one. Counted as one segment, they gave the loss of
-    the second a different number from that in the capture.
+    """Regression: two short segments fit into the length of a full one. Counted as one segment, they made the second
+    one's loss number differ from that in the capture.
     """
     import polars as pl
 

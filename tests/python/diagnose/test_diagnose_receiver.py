@@ -15,7 +15,7 @@ TRANSFER = {"kind": "transfer", "bytes": f"{1448 * 100} B"}
 
 
 def test_a_packet_has_the_same_number_at_both_ends(tmp_path):
-    """Some packets are lost between the ends, and some ACKs on the return path."""
+    """Some packets are lost between the hosts, and some ACKs on the return path."""
     scenario = one_flow("3 s", ((40, 0), (41, 0), (95, 0)), workload=TRANSFER).set(
         "network.reverse",
         {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [9, 20]}}},
@@ -85,7 +85,7 @@ def row(number: int, seq: int, kind: str = "data", length: int = 100) -> tuple[o
 
 
 def heard(*blocks: tuple[float, int, int]) -> list[tuple[float, tuple[object, ...]]]:
-    """Return ACKs as a sender receives them: time, cumulative offset, and offset of a segment that arrived out of order."""
+    """Return ACKs as received by a sender: time, cumulative offset, and offset of an out-of-order segment."""
     made: list[tuple[float, tuple[object, ...]]] = []
     for t, una, block in blocks:
         made.append((t, (t, True, "ack", 1, 0, float(una), 0, 0, 1, 1, 0)))
@@ -111,7 +111,7 @@ def test_a_gap_is_new_data_or_an_end():
     made, unknown = told([*BEGIN, row(6, 601)])
     assert made[5:] == [(501, "data", False), (601, "data", True)]
     assert unknown == 0
-    end = [*BEGIN, row(7, 501), row(8, 601)]  # two were sent and did not arrive: the next packets retransmit them
+    end = [*BEGIN, row(7, 501), row(8, 601)]  # two were sent but did not arrive; the next packets retransmit them
     made, unknown = told(end, heard((0.5, 501, 0)))
     assert made[5:] == [
         (501, "data", False),
@@ -123,7 +123,7 @@ def test_a_gap_is_new_data_or_an_end():
 
 
 def test_a_timer_comes_after_a_probe():
-    """One segment was sent and did not arrive, nor did its probe, so it is retransmitted after a timeout."""
+    """One segment was lost, and so was its tail loss probe, so it is retransmitted after a timeout."""
     late = (1.3, *row(7, 501)[1:])
     made, unknown = told([*BEGIN, late, (1.5, *row(8, 601)[1:])], heard((0.5, 501, 0)))
     assert made[5:] == [
@@ -137,7 +137,7 @@ def test_a_timer_comes_after_a_probe():
 
 HOLE = [*BEGIN, *(row(n, 1 + 100 * n) for n in (6, 7, 8))]
 THREE = heard((0.7, 501, 601), (0.8, 501, 701), (0.9, 501, 801))
-"""ACKs of which the third is followed by a retransmission that fills the hole."""
+"""ACKs, the third of which is followed by a retransmission that fills the hole."""
 
 
 def test_a_gap_is_a_repair_if_one_was_due():

@@ -40,8 +40,8 @@ def shipped(name: str, way: str, duration: str, seed: int = 9600) -> dict[str, A
     ("number", "way", "seed"), [(38, "receiver", 9412), (2, "offload", 9203)], ids=["receiver", "offload"]
 )
 def test_a_probe_leaves_when_the_timer_of_the_first_in_flight_would_be_due(number, way, seed):
-    """Regression: an ACK restarts the timer, but not the time from which the timer counts. 4 % of the time was attributed to the
-    application or to the congestion window.
+    """Regression: an ACK rearms the timer, but does not change the time from which it counts. 4 % of the time was
+    attributed to the application or to the congestion window.
     """
     assert measured("transfers", number, way, seed)["limits_off"] < 0.01
 
@@ -58,33 +58,33 @@ def test_a_whole_capture_at_the_sender_has_missed_no_acks(tmp_path):
 
 
 def test_a_full_queue_drops_the_end_of_what_an_ack_has_released_during_a_repair_too():
-    """Regression: 4.4 % of the time was attributed to repair, which ends with the data that was in flight at its start."""
+    """Regression: 4.4 % of the time was attributed to loss repair, which ends once the data in flight at its start is acknowledged."""
     assert measured("lossy", 37, "receiver")["limits_off"] < 0.005
 
 
 def test_repairs_of_a_gap_leave_one_with_each_ack():
-    """Regression: each of the first ACKs released two segments, and five segments were counted as retransmissions whose turn had not come."""
+    """Regression: each of the first ACKs released two segments, and five segments were counted as premature retransmissions."""
     row = shipped("choke", "receiver", duration="10 s")
     assert (row["lost"], row["lost_too_many"], row["lost_too_few"]) == (93, 0, 0)
 
 
 def test_an_ack_that_no_packet_echoes_was_lost_on_its_way_to_the_sender():
-    """Regression: 3.9 % of the time was reported as idle, because nothing was in flight as far as the receiver knew."""
+    """Regression: 3.9 % of the time was reported as idle, because the receiver saw nothing in flight."""
     assert shipped("throttled", "receiver", duration="10 s")["limits_off"] < 0.005
 
 
 def test_the_base_round_trip_at_the_receiver_is_one_that_it_shows():
-    """Regression: the base round trip was 1 % too short, because a packet was attributed to a later ACK of the same tick."""
+    """Regression: the base RTT was 1 % too short, because a packet was attributed to a later ACK of the same tick."""
     row = measured("bulks", 39, "receiver")
     assert row["base_off"] == pytest.approx(0, abs=1e-6)
     assert row["queue_off"] == pytest.approx(0, abs=1e-3)
 
 
 def test_what_was_lost_behind_the_bottleneck_has_passed_it():
-    """Without the lost packet, later ones do not show that the previous ACKs were late, here by a millisecond: in a
-    drawn scenario, the queue was 3.9 % too long.
+    """Without the lost packet, later ones do not show that the previous ACKs were late, here by a millisecond. In a
+    drawn scenario, the queue came out 3.9 % too long.
     """
-    each = 0.002  # a segment takes longer than the delay of any ACK
+    each = 0.002  # a segment's transmission takes longer than any ACK is delayed
     late = [(0.0, BASE + each * n + 0.001) for n in range(10)]
     behind = [(0.015, BASE + each * 11 + 0.001), (0.015, BASE + each * 12)]
     told = passed(*late, (0.0, None), *behind).waits(base=BASE, rate=8 * MSS / each, mss=MSS)
@@ -94,13 +94,13 @@ def test_what_was_lost_behind_the_bottleneck_has_passed_it():
 
 
 def test_what_came_behind_the_last_ack_that_was_not_held_back_tells_no_queue():
-    """Regression: the capture ends during loss recovery. All of its ACKs were delayed by a millisecond, 2.2 % of this queue."""
+    """Regression: the capture ends during loss recovery. All ACKs in it were delayed by a millisecond, 2.2 % of this queue."""
     assert measured("bulks", 18, "cut to 96 bytes", 20261229)["queue_off"] == pytest.approx(0, abs=1e-3)
 
 
 def test_two_losses_of_many_by_chance_are_no_full_queue_at_the_receiver():
-    """Departure times have a resolution of one tick, so two of 22 packets seemed to be dropped by a full queue at the peak of a burst. The
-    queue was never full.
+    """Departure times have one-tick resolution, so two of 22 packets seemed to have been dropped by a full queue at a
+    burst's peak. The queue was never full.
     """
     row = measured("lossy", 28, "receiver", 20261229)
     assert row["full"] == 0
@@ -142,7 +142,7 @@ def test_a_capture_that_was_killed_says_so(tmp_path):
 
 
 def test_an_ack_that_is_inferred_has_no_round_trip():
-    """The bytes acknowledged by this ACK are a guess; half a round trip would become the base RTT of all packets."""
+    """The bytes acknowledged by this ACK are a guess; half an RTT would become the base RTT of all packets."""
     schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags", "timestamp", "echo", "ip_id"]
 
     def rows(kind: str) -> pl.DataFrame:
@@ -170,7 +170,7 @@ def test_a_partial_ack_that_brings_a_new_block_delivers_both():
         start = [(t, True, "sack", 1 + 1000 * a, 1000 * (b - a), 1.0 + 1000 * ack, 65535, 16) for a, b in blocks]
         return [(t, True, "ack", 1, 0, 1.0 + 1000 * ack, 65535, 16), *start]
 
-    # the second ACK fills the hole below 2..4, which was reported before, keeps 6..7, and adds 8..9
+    # the second ACK fills the hole below 2..4, which had been reported, still reports 6..7, and adds 8..9
     heard = [*told(0.05, 0, (2, 4), (6, 7)), *told(0.1, 4, (8, 9), (6, 7)), *told(0.15, 8, (8, 9)), *told(0.2, 10)]
     packets = pl.DataFrame(sorted([*own, *again, *heard], key=lambda row: row[0]), schema=schema, orient="row")
     found = replay(packets, server=False, mss=1000)
@@ -179,7 +179,7 @@ def test_a_partial_ack_that_brings_a_new_block_delivers_both():
 
 
 def transfer(**changes: object) -> ackclock.Scenario:
-    """Send 20 MB over 100 Mbit/s and 70 ms, which takes 2.1 s."""
+    """Send 20 MB over a 100 Mbit/s, 70 ms path, which takes 2.1 s."""
     return ackclock.Scenario.from_dict(
         {
             "name": "transfer",
@@ -197,7 +197,7 @@ def transfer(**changes: object) -> ackclock.Scenario:
 
 
 def test_a_window_that_chance_keeps_small_is_no_full_path(tmp_path):
-    """Regression: the whole diagnosis of a transfer at 9 Mbit/s was `A queue stood, and the path carries 97 Mbit/s`."""
+    """Regression: the entire diagnosis of a 9 Mbit/s transfer was `A queue stood, and the path carries 97 Mbit/s`."""
     path = tmp_path / "loss.pcapng"
     scenario = transfer(**{"network.bottleneck.loss": {"kind": "bernoulli", "p": 0.001}})
     ackclock.run(scenario, seed=5, pcap=path, snaplen=96)

@@ -1,4 +1,4 @@
-"""Tests for captures made with other tools: initial checks of the file, and conclusions that must not be drawn from it."""
+"""Tests for captures made with other tools: initial file checks, and conclusions that must not be drawn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(path: Path, rows: list[Frame], link: int = 1) -> Path:
 
 
 class Hand:
-    """A handmade capture at the sender (way 0) of a connection."""
+    """A handmade capture at a connection's sender (way 0)."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[float, bytes, int]] = []
@@ -101,7 +101,7 @@ def shares(found: Diagnosis) -> dict[str, float]:
 
 
 def test_a_capture_of_single_segments_with_marks_of_packets_does_not_blame_the_application(first, tmp_path):
-    """Linux marks the last segment of each packet of several segments; here a card has split these packets."""
+    """Linux marks the last segment of each packet of several segments; here a NIC has split these packets."""
     ip_at = 14 if link_of(first) == 1 else 0
     made, marked = [], 0
     for t, frame, whole in frames(first):
@@ -183,7 +183,7 @@ def test_probes_of_a_closed_window_are_no_losses(tmp_path):
 
 
 def test_the_rate_of_a_path_is_a_bound_where_requests_keep_it_empty(tmp_path):
-    """Twelve responses of 14 segments. One segment passes every 0.75 ms, and nothing is in flight between responses."""
+    """Twelve 14-segment responses. One segment arrives every 0.75 ms, and nothing is in flight between responses."""
     made = Hand()
     made.add(0, 1, 0, 0, 0, 65535, SYN, mss(1348))
     made.add(3e-5, 0, 0, 1, 0, 65535, SYN | ACK, mss(1348))
@@ -353,7 +353,7 @@ def test_an_end_of_ipv6_stands_in_brackets():
 
 
 def test_a_capture_at_a_receiver_without_timestamps_tells_what_it_can(tmp_path):
-    """Like a capture from a Windows client, it shows the window, the rate, pauses and the first flight, but nothing about the sender's waits."""
+    """Like a Windows client's capture, it shows the window, the rate, pauses and the first flight, but not why the sender waits."""
     scenario = ackclock.load("first").set_all(
         {"flows.0.workload": {"kind": "transfer", "bytes": "400 kB"}, "flows.0.stack.timestamps": False}
     )
@@ -369,7 +369,7 @@ def test_a_capture_at_a_receiver_without_timestamps_tells_what_it_can(tmp_path):
 
 
 def of_receiver(made: Hand, trip: float) -> None:
-    """Return a handshake at a receiver without timestamps: the client, which receives the data."""
+    """Return a handshake without timestamps, captured at the client, which receives the data."""
     made.add(0, 1, 0, 0, 0, 65535, SYN, mss(1460))
     made.add(trip, 0, 0, 1, 0, 65535, SYN | ACK, mss(1460), ttl=50)
     made.add(trip + 1e-5, 1, 1, 1, 0, 65535, ACK)
@@ -377,7 +377,7 @@ def of_receiver(made: Hand, trip: float) -> None:
 
 @pytest.mark.parametrize("who", ["client", "server"])
 def test_a_time_in_which_all_is_acknowledged_is_the_applications_wherever_it_is_captured(tmp_path, who):
-    """Four responses of 14,600 bytes, with 0.5 s between them, before the client's request or after it."""
+    """Four 14,600-byte responses, 0.5 s apart, before the client's request or after it."""
     made, trip, at, seq = Hand(), 0.02, 0.1, 1
     of_receiver(made, trip)
     for i in range(4):
@@ -401,7 +401,7 @@ def test_a_time_in_which_all_is_acknowledged_is_the_applications_wherever_it_is_
     ("every", "apart", "where"), [(1e-3, 0, "network"), (0, 0.02, "server"), (0, 0.035, "not told")]
 )
 def test_data_that_comes_steadily_has_passed_a_bottleneck(tmp_path, every, apart, where):
-    """500 segments, one every millisecond or in bursts of 20, one burst in each round trip or at longer intervals."""
+    """500 segments, one every millisecond or in bursts of 20, one burst per round trip or at longer intervals."""
     made, trip = Hand(), 0.02
     of_receiver(made, trip)
     made.add(0.03, 1, 1, 1, 100, 65535, ACK | PSH)

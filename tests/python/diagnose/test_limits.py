@@ -32,7 +32,8 @@ def told(scenario: ackclock.Scenario, interval: str = "37 ms") -> ackclock.Run:
     return ackclock.run(scenario.set("record.limits_interval", interval))
 
 
-# of fetch-lossy's 686 s, the flow attributes 0.04 s before the timer of a FIN to recovery, the intervals to timeout and idle
+# of fetch-lossy's 686 s, 0.04 s before a FIN's timer are recovery in the flow's row, but timeout and idle in the
+# intervals
 FIN = pytest.mark.xfail(
     reason="a wait that the timer of a FIN ends has another cause in the table of intervals", strict=True
 )
@@ -87,7 +88,7 @@ def test_the_receivers_window_by_the_trace():
             limited += then["t_s"] - event["t_s"]
             ticks += (int(then["t_s"] * 1000 + 1e-6) - int(event["t_s"] * 1000 + 1e-6)) / 1000
     assert row["limit_rwnd_s"] == pytest.approx(limited, rel=1e-6)
-    assert row["rwnd_limited_s"] == pytest.approx(ticks, abs=1e-9)  # the kernel's clock has ticks of a millisecond
+    assert row["rwnd_limited_s"] == pytest.approx(ticks, abs=1e-9)  # the kernel's clock has 1 ms ticks
     assert row["busy_s"] == pytest.approx(
         int(row["stop_s"] * 1000) / 1000 - int(row["established_s"] * 1000) / 1000, abs=1e-9
     )

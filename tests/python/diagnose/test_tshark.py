@@ -1,5 +1,5 @@
-"""Compares our reader with Wireshark's: the same segments and SACK blocks, and every different classification explained
-by one of Wireshark's known defects. Needs tshark (Debian package `tshark`).
+"""Compares our reader with Wireshark's: the same segments and SACK blocks, with every difference in classification
+explained by a known Wireshark defect. Needs tshark (Debian package `tshark`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EXPLAINED = {
         "retransmission",
     ): "what had been SACKed and is sent again is needless; only what had been acknowledged counts as spurious there",
 }
-"""(our name of a segment, Wireshark's name, reason)"""
+"""(our name for a segment, Wireshark's name, reason)"""
 
 
 def shown(path: Path) -> list[dict[str, str]]:
@@ -61,7 +61,7 @@ def shown(path: Path) -> list[dict[str, str]]:
 
 
 def ours(path: Path) -> tuple[list[dict[str, Any]], list[list[tuple[int, int]]]]:
-    """Return each segment, and the SACK blocks that it carries."""
+    """Return each segment and its SACK blocks."""
     packets = read_capture(path, connection=0).packets
     assert packets is not None
     segments: list[dict[str, Any]] = []

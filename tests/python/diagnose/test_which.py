@@ -14,6 +14,7 @@ import ackclock
 from ackclock.cli import main
 from ackclock.diagnose import diagnose, fit, fit_mirror, identify, mirrored, what_if
 from ackclock.diagnose._curve import curve
+from ackclock.diagnose._falls import Falls, alike, falls
 from ackclock.diagnose._who import candidates
 from ackclock.errors import InputError
 from ackclock.formats import read_capture
@@ -50,7 +51,7 @@ def test_one_of_all_is_named_and_without_it_none(tmp_path):
 
 @pytest.mark.parametrize(("controller", "others"), [("reno", ("dctcp",)), ("dctcp", ("reno", "cubic"))])
 def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controller, others):
-    """Without marks both respond to losses in the same way."""
+    """Without marks, both respond to losses in the same way."""
     scenario = ackclock.Scenario.from_dict(PATH)
     _, path = captured(
         tmp_path, scenario.set_all({"flows.0.congestion_control": controller, "flows.0.stack.ecn": "ask"})
@@ -61,8 +62,43 @@ def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controll
     assert tuple(name for name, _ in told.left_out) == others
 
 
+def test_a_controller_that_draws_random_numbers_is_named_by_its_falls(tmp_path):
+    """Regression: each run of CDG draws its own backoffs, no two have one curve, and it was never named."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all({"flows.0.congestion_control": "cdg", "duration": "16 s"})
+    path = tmp_path / "cdg.pcapng"
+    ackclock.run(scenario, seed=77, pcap=path, pcap_at="sender", snaplen=96)
+    found = diagnose(path)
+    told = identify(found, among=["cdg", "reno", "vegas"])
+    assert told.names == ("cdg",)
+    assert told.others == ()
+    assert told.candidates[0].distance > 0.05
+    assert told.sentence.endswith("named by how its flight falls without a loss.")
+    assert identify(found, among=["reno", "vegas"]).names == ()
+
+
+def test_falls_are_alike_in_depth_growth_and_number():
+    def saw(depth: float, grows: float, falls_at: float = 40.0) -> Falls:
+        flight, una, ends, flights = 20.0, 0.0, [], []
+        for _ in range(200):
+            flight = flight * depth if flight > falls_at else flight + grows
+            size = round(flight)
+            ends += [(una + size + i) * 1000 + 1 for i in range(1, size + 1)]
+            flights += [size * 1000] * size
+            una += size
+        return falls(np.array(ends, dtype=float), np.array(flights, dtype=float), [], mss=1000)
+
+    own = saw(0.7, 1)
+    assert own.growth == 1
+    assert own.depths[0] == pytest.approx(0.7, abs=0.02)
+    assert alike(own, [saw(0.7, 1, 44)])
+    assert not alike(own, [saw(0.5, 1)])
+    assert not alike(own, [saw(0.7, 2)])
+    assert not alike(own, [saw(0.7, 1, 150)])
+    assert not alike(own, [])
+
+
 def test_those_that_do_the_same_are_a_tie(tmp_path):
-    """The receiver's window limits the flows before anything is lost; only Vegas reacts to the standing queue."""
+    """The receive window limits the flows before anything is lost; only Vegas reacts to the standing queue."""
     scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.stack.receive_buffer", "70 KiB")
     _, path = captured(tmp_path, scenario)
     told = identify(diagnose(path), among=["highspeed", "htcp", "reno", "vegas"])
@@ -86,7 +122,7 @@ def test_what_was_lost_is_what_the_network_dropped(tmp_path):
 
 
 def test_lost_acks_are_mirrored_as_well(tmp_path):
-    """A controller depends on its ACKs: one ACK for four segments where two are usual indicates a lost ACK."""
+    """A controller's behaviour depends on its ACKs: where one ACK per two segments is usual, one for four segments indicates a lost ACK."""
     scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", "bic")
     back = {"rate": "8 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [700, 1500]}}
     _, path = captured(tmp_path, scenario.set("network.reverse", {"bottleneck": back}))
@@ -99,7 +135,7 @@ def test_lost_acks_are_mirrored_as_well(tmp_path):
 
 
 def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path):
-    """Each segment behind a hole triggers an ACK; one that reports two segments indicates a lost ACK."""
+    """Each segment beyond a hole triggers an ACK; an ACK that reports two segments indicates a lost ACK."""
     lost = [72, 90, 91]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -119,9 +155,7 @@ def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path
 
 
 def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
-    """From 12 Mbit/s on two segments arrive within the millisecond for which the receiver waits (Linux,
-    `tcp_comp_sack`).
-    """
+    """From 12 Mbit/s on, two segments arrive within the receiver's one-millisecond wait (Linux `tcp_comp_sack`)."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "network.bottleneck": {
@@ -140,7 +174,7 @@ def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
 
 
 def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
-    """FAST paces its first rounds four times more slowly than later ones, and one of its writes ends in them."""
+    """FAST paces its first rounds at a quarter of its later pace, and one of the writes ends in them."""
     path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}
     flow = {"congestion_control": "fast", "workload": {"kind": "bulk"}}
     scenario = {"duration": "20 s", "network": {"bottleneck": path_of}, "flows": [flow]}
@@ -156,7 +190,7 @@ def test_the_receivers_capture_names_it_too(tmp_path):
 
 
 def test_a_mirrored_run_is_the_capture(tmp_path):
-    """The same segments are lost, and the run takes the same time although its queue is longer."""
+    """The same segments are lost, and the run takes equally long although its queue is longer."""
     work = {"kind": "transfer", "bytes": "6 MB"}
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.workload", work))
     again = ackclock.run(mirrored(diagnose(path), controller="htcp"))
@@ -212,14 +246,14 @@ def test_command(tmp_path, capsys):
 @pytest.mark.deep
 @pytest.mark.parametrize("controller", candidates())
 def test_every_controller_is_named(tmp_path, controller):
-    """Controllers that draw random numbers are included; one that behaves like another may be named together with it."""
+    """Controllers that draw random numbers are included; two that behave alike may be named together."""
     _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", controller))
     told = identify(diagnose(path))
     assert controller in (*told.names, *told.others), told.sentence
 
 
 def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
-    """Three blocks with pauses between them, some of their segments lost: the mirror takes the same time and loses the same number."""
+    """Three blocks with pauses between them and some lost segments: the mirror takes equally long and loses as many segments."""
     blocks = [{"bytes": "1 MB"}, {"at": "2 s", "bytes": "300001 B"}, {"at": "3 s", "bytes": "1 MB"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -240,7 +274,7 @@ def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
 
 
 def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_path, capsys):
-    """There is no path model for a self-paced application, and a few losses do not suffice to estimate a loss rate."""
+    """A self-paced application permits no path model, and a few losses are not enough to estimate a loss rate."""
     blocks = [{"bytes": "300000 B"}, {"at": "2 s", "bytes": "300000 B"}, {"at": "4 s", "bytes": "300000 B"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -287,7 +321,7 @@ def test_a_worse_mirror_is_no_basis_and_where_a_full_queue_lost_there_is_none(tm
 
 @pytest.mark.parametrize("at", ["sender", "receiver"])
 def test_what_a_card_has_cut_is_mirrored(tmp_path, at):
-    """Regression: the capture shows single segments. Hosts of the mirror whose cards did not split packets led to another controller."""
+    """Regression: the capture shows single segments. Mirror hosts with NICs that did not split packets matched another controller."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "flows.0.congestion_control": "hybla",
@@ -306,7 +340,7 @@ def test_what_a_card_has_cut_is_mirrored(tmp_path, at):
 
 
 def test_acks_of_many_segments_with_numbers_in_a_row_are_all(tmp_path):
-    """Regression: a host joins segments before TCP sees them, and an ACK of four was counted as a lost ACK."""
+    """Regression: a host merges segments before TCP sees them, and an ACK for four segments was counted as a lost ACK."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "flows.0.stack.tso": True,
@@ -330,7 +364,7 @@ def test_acks_of_many_segments_with_numbers_in_a_row_are_all(tmp_path):
 
 
 def test_a_slow_start_that_no_hystart_ended_is_cubics_too(tmp_path):
-    """Regression: HyStart did not fire in a host whose ACKs arrived late, but the mirror's did, and illinois was named."""
+    """Regression: ACKs reached the host late, so HyStart did not end slow start there, but did in the mirror, and illinois was named."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "flows.0.congestion_control": "cubic",

@@ -1,4 +1,4 @@
-"""Tests for distributions over seeds: the differences that are reported, and the command's refusals."""
+"""Tests for distributions over seeds: reported differences, and the command's refusals."""
 
 from itertools import combinations
 

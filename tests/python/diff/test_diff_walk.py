@@ -1,4 +1,4 @@
-"""Tests for the events that `ackclock diff` treats as equal."""
+"""Tests for the events that `ackclock diff` considers equal."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,7 +85,7 @@ def test_all_flows_are_counted_and_the_first_ones_beside_them():
 
 
 def test_of_two_kernels_the_change_is_what_the_second_does_to_the_first():
-    """A patch that reduces a value by a fifth shows -20 %, and the column's heading gives the direction of the subtraction."""
+    """A patch that reduces a value by a fifth shows -20 %, and the column heading states the direction of the subtraction."""
     flow = _flow(0, goodput_bps=(1e6, 0.8e6))
     assert flow.change == pytest.approx(-0.2)
     assert flow.effect == pytest.approx(0.25)

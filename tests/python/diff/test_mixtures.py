@@ -10,7 +10,7 @@ from ackclock.fidelity import mixtures as drawing
 from ackclock.fidelity.mixtures import FEATURES, keys_of, mixtures, taken_keys, taken_kinds
 
 LEAST = 0.03
-"""Minimum fraction of mixtures in which a key is drawn."""
+"""Minimum fraction of the mixtures in which a key is drawn."""
 
 
 def test_a_mixture_depends_on_seed_and_number_alone():
@@ -86,4 +86,4 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
 
 
 NOT_DRAWN = {"queues.cake.limit"}
-"""Keys that are not drawn."""
+"""Keys never drawn."""

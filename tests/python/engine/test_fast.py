@@ -1,4 +1,4 @@
-"""Tests for FAST against its law in closed form: alpha packets queued per flow, no loss if the queue holds them."""
+"""Tests of FAST against its closed-form law: alpha packets queued per flow, and no loss if the queue has room for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_flow_alone_keeps_alpha_packets_queued_and_loses_none(path: str, queue
 
 
 def test_behind_333_packets_of_a_short_path_it_holds_533_without_loss() -> None:
-    """Regression: doubling by the mean RTT overflowed this queue every ten round trips, with 45,758 retransmissions in 4 s."""
+    """Regression: doubling based on the mean RTT overflowed this queue every ten round trips, causing 45,758 retransmissions in 4 s."""
     done = run("1 Gbit/s, 4 ms", 333, duration_s=20)
     assert done.flows["retransmissions"][0] <= 200
     assert done.flows["goodput_bps"][0] >= 0.95 * 1e9 * 1448 / 1500
@@ -59,7 +59,7 @@ def test_a_queue_below_alpha_overflows(path: str) -> None:
 
 
 def test_a_late_flow_takes_the_golden_ratio() -> None:
-    """The late flow counts alpha queued packets as propagation delay: with x = ratio of rates, x (x - 1) = 1."""
+    """The late flow mistakes alpha queued packets for propagation delay: with x the ratio of the rates, x (x - 1) = 1."""
     done = run("155 Mbit/s, 64 ms", 1000, duration_s=60, starts_s=(0.0, 20.0))
     assert done.flows["retransmissions"].sum() == 0
     late = done.samples.filter(done.samples["t_s"] > 45)

@@ -1,4 +1,4 @@
-"""Tests that the engine gives identical bits on other processors, as far as they can be emulated here."""
+"""Tests that the engine's results are bit-identical on other processors, as far as those can be emulated here."""
 
 from __future__ import annotations
 

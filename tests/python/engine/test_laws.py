@@ -1,7 +1,7 @@
 """Tests for laws that every run obeys: no packet appears or vanishes, no link exceeds its rate, no sender forgets data.
 
-Scenarios are drawn from a number: queues, losses, controllers, recovery rules, profiles, workloads, stack switches, hosts. `make soak` draws
-10,000, or as many as LAWS says.
+Scenarios are drawn from a seed: queues, losses, controllers, recovery rules, profiles, workloads, stack switches,
+hosts. `make soak` draws 10,000, or as many as LAWS says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ackclock import Run, linux, units
 
 QUEUES: list[dict[str, Any]] = [
     {"kind": "drop-tail"}, {"kind": "netem-limit"}, {"kind": "codel"}, {"kind": "fq-codel"}, {"kind": "pie"}, {"kind": "choke"},
-    {"kind": "red", "min": "5 packets", "max": "15 packets"}, {"kind": "dualpi2"},
+    {"kind": "red", "min": "5 packets", "max": "15 packets"}, {"kind": "dualpi2"}, {"kind": "fq-pie"},
 ]  # fmt: skip
 LOSSES: list[dict[str, Any] | None] = [
     None, None, {"kind": "bernoulli", "p": 0.01}, {"kind": "bernoulli", "p": 0.1}, {"kind": "periodic", "every": 40},
@@ -174,7 +174,7 @@ def _of_performance(run: Run) -> list[str]:
 
 
 def _of_senders(run: Run) -> list[str]:
-    """Check the trace rows of senders: the pipe equals the data sent that neither arrived nor was lost, and no ACK covers data not yet sent."""
+    """Check the senders' trace rows: the pipe equals the sent data that has neither arrived nor been lost, and no ACK covers unsent data."""
     acks = run.acks
     if not acks.height:
         return []
@@ -219,8 +219,8 @@ KERNELS = [
 
 
 def of_kernel(number: int) -> ackclock.Scenario | None:
-    """Return the scenario for the real kernel: its own controllers and hosts, one second, without what the kernel does
-    not report; None if the kernel cannot run it.
+    """Return the scenario adapted to the real kernel: the kernel's own controllers and hosts, one second, only what
+    the kernel reports; None if the kernel cannot run it.
     """
     draw = random.Random(number)
     values = _values(draw)

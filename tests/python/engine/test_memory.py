@@ -1,7 +1,7 @@
 """Compares the estimate of a run's memory with its actual use: the estimate is never below the peak.
 
-`python test_memory.py COUNT` prints, as JSON, the estimate and the peak of COUNT drawn scenarios of PCC. Each runs in a separate process;
-the peak is the resident memory above that before the run.
+`python test_memory.py COUNT` prints, as JSON, the estimate and the peak of COUNT drawn scenarios of PCC. Each runs in
+a separate process; the peak is the growth in resident memory since before the run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _status(key: str) -> int:
 
 
 def _peak(text: str) -> int:
-    """Return the peak memory of a child that runs the scenario, in bytes above its use before the run."""
+    """Return the peak memory of a child that runs the scenario, in bytes above its use before the run starts."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -101,7 +101,7 @@ def test_no_run_takes_more_than_was_estimated() -> None:
 
 def _main() -> None:
     told = []
-    _engine.run(drawn(0).to_engine_json(), 1)  # code that every process loads once
+    _engine.run(drawn(0).to_engine_json(), 1)  # code loaded once by every process
     for number in range(int(sys.argv[1])):
         text = drawn(number).to_engine_json()
         told.append((_engine.estimate_memory(text), _peak(text)))

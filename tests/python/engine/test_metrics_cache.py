@@ -7,7 +7,7 @@ from ackclock.errors import ScenarioError
 
 
 def repeated(minimal, **cache):
-    """Return five transfers of 5 MB, one after another, over 20 Mbit/s x 40 ms with a deep queue."""
+    """Return five transfers of 5 MB, one after another, over a 20 Mbit/s, 40 ms path with a deep queue."""
     minimal["duration"] = "40 s"
     minimal["network"]["bottleneck"] |= {"rate": "20 Mbit/s", "queue": {"kind": "drop-tail", "limit": "60 packets"}}
     minimal["flows"] = [
@@ -58,7 +58,7 @@ def test_a_stale_low_value_is_ruinous(minimal):
     [("linux-2.6", 2 * 2**20 * 3 // 4 // 1448), ("freebsd-4", 2 * 2**20 // 1448), ("linux-6", 2 * 2**20 // 1448)],
 )
 def test_socket_buffers_of_2_mib_give_the_windows_of_their_system(minimal, profile, segments):
-    """Receive windows: 1.5 MiB on Linux of 2004, the full 2 MiB on FreeBSD (large-pipes sheet, 6.2). 155 Mbit/s x 200 ms need more than either."""
+    """Receive windows: 1.5 MiB on 2004 Linux, 2 MiB on FreeBSD (large-pipes sheet, 6.2). 155 Mbit/s x 200 ms requires more than either."""
     minimal["duration"] = "20 s"
     minimal["network"]["bottleneck"] = {"rate": "1 Gbit/s", "delay": "100 ms"}
     minimal["record"] = {"sample_interval": "100 ms"}
@@ -104,6 +104,6 @@ def test_slow_start_ends_at_the_initial_ssthresh():
         acks = run(Scenario.from_dict(scenario)).acks
         return acks.filter(acks["t_s"] < seconds)["cwnd"].to_list()[-1]
 
-    # handshake 0.1 s, then 2, 4, 8, 16 in slow start; from 4 on one segment each round trip
+    # handshake 0.1 s, then 2, 4, 8, 16 in slow start; from 4 on, one segment per round trip
     assert [cwnd_after(t) for t in (0.25, 0.35, 0.45)] == [4, 8, 16]
     assert [cwnd_after(t, initial_ssthresh=4) for t in (0.25, 0.35, 0.45, 0.55)] == [4, 5, 6, 7]

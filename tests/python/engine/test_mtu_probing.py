@@ -28,7 +28,7 @@ def sizes(made: ackclock.Run) -> list[int]:
 def test_segments_grow_with_each_probe_until_the_range_is_narrow() -> None:
     always = run(mtu_probing="always")
     assert sizes(always) == [1024, 1236, 1342, 1395, 1421, 1434, 1441]
-    # the small initial packets have more header overhead
+    # the small initial packets have a higher header overhead
     assert 0.99 < always.flows["goodput_bps"][0] / run().flows["goodput_bps"][0] < 1
 
 

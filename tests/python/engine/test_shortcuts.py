@@ -1,5 +1,5 @@
 """Tests that the engine's shortcuts, which exist only for speed, change nothing: digests, tables and captures of all
-kinds of scenarios are identical without shortcuts and with each one alone.
+kinds of scenarios are the same without shortcuts and with each one alone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SHORTCUTS = _engine.shortcuts()
 SEED = os.environ.get("REPLAY_SEED") or date.today().isoformat()
 """Seed of the day. The test prints it, so that REPLAY_SEED can repeat it."""
 DRAWN_SEEDS = range(1, 6)
-"""Seeds of 142 scenarios each."""
+"""Number of seeds, each covering 142 scenarios."""
 STUDY_NS = 5_000_000_000
-"""Simulated time replayed of each study's scenario: there are thousands of them, some with thousands of flows."""
+"""Simulated time replayed per study scenario: there are thousands of them, some with thousands of flows."""
 
 
 def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
@@ -63,8 +63,8 @@ def test_another_name_is_refused_with_those_that_are_allowed():
 
 
 MERGING = {"rate": "18.1 Mbit/s", "wifi": {"mean": "9.62 ms"}, "merging": {}}
-"""A card that merges packets before they cross a link with jitter: the order of events at equal instants decides which
-ones it merges.
+"""A NIC that merges packets before they cross a link with jitter: the order of simultaneous events decides which ones
+it merges.
 """
 
 
@@ -79,7 +79,7 @@ def test_a_card_that_merges_in_front_of_a_jitter(beside):
 
 
 def test_two_answers_in_one_interrupt_of_a_host_whose_senders_rest():
-    """Regression: an idle sender was not told about its writer's turn, so data was sent before the ACK of the other connection. 5 of 5 seeds differed."""
+    """Regression: an idle sender was not notified of its writer's turn, so data was sent before the other connection's ACK. 5 of 5 seeds differed."""
     network = {
         "access": {"rate": "424168 bit/s", "delay": "1 ms", "aggregate": "34 ms"},
         "bottleneck": {"rate": "1.2 Mbit/s"},
@@ -96,10 +96,10 @@ TIMELESS = {
     "paths": [{"name": "p", "forward": ["radio", "timeless"], "backward": ["radio"]}],
     "topology": "graph",
 }
-"""Packets leave the radio link at the instant at which hosts send on it; the link between them has no delay."""
+"""Packets leave the radio link at the instant at which hosts send on it; the intermediate link has no delay."""
 
 COSTLY = [{"name": "h", "send_cost": "41 us", "transmit_interval": "278 us"}]
-"""Hosts whose ACKs arrive between segments that are written one by one."""
+"""Hosts where ACKs arrive between segments written one by one."""
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ COSTLY = [{"name": "h", "send_cost": "41 us", "transmit_interval": "278 us"}]
     ids=["a link that takes no time", "a host whose packets cost time"],
 )
 def test_what_comes_between_at_one_instant(given):
-    """Regression: all of 30 seeds differed."""
+    """Regression: all 30 seeds differed."""
     text = Scenario.from_dict({"duration": "700 ms", **given}).to_engine_json()
     for seed in range(3):
         assert shown(text, "none", seed) == shown(text, "all", seed)
 
 
 def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
-    """Regression: a round of writes exceeded the path's segment size while segments were written all at once."""
+    """Regression: a round of writes exceeded the path's segment size when all its segments were written at once."""
     both = [
         {"server": "20 kB"},
         {"client": "60 kB", "gap": "1 ms", "separate": True},
@@ -140,7 +140,7 @@ def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
 
 @pytest.mark.parametrize("workload", [{"kind": "transfer", "bytes": "162 bytes"}, {"kind": "bulk"}])
 def test_a_flow_that_stops_before_it_is_connected_closes(workload):
-    """Regression: the writer waits, and so does the close. An idle connection had lost both after its handshake."""
+    """Regression: the writer waits, and so does the close. After its handshake, an idle connection had lost both."""
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "10 ms"}}
     raw = {"duration": "2 s", "network": network, "flows": [{"workload": workload, "stop": "1 ms"}]}
     text = Scenario.from_dict(raw).to_engine_json()
@@ -187,7 +187,7 @@ def test_shipped_scenarios(shipped):
 
 @pytest.mark.deep
 def test_captures_of_shipped_scenarios(shipped, tmp_path):
-    """While packets are captured no trains are formed; the other shortcuts still apply."""
+    """While packets are captured, no trains are formed; the other shortcuts still apply."""
     for name, scenario in shipped:
         files = {}
         for cut in ("all", "none"):
@@ -207,7 +207,7 @@ def test_drawn_scenarios(seed):
 
 @pytest.mark.deep
 def test_scenarios_of_the_studies(monkeypatch):
-    """The start of each scenario that a quick study run asks for first is replayed; every tenth with each shortcut alone."""
+    """Replays the start of each scenario first requested by a quick study run; every tenth with each shortcut alone."""
     found = [(f"scenario {number}", text) for number, text in enumerate(asked(monkeypatch))]
     assert len(found) > 1000
     assert not differing(found, ["none"])
@@ -219,7 +219,7 @@ class Asked(Exception):
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Return the scenarios that experiments ask for before their first result."""
+    """Return the scenarios that experiments request before their first result."""
     texts: dict[str, None] = {}
 
     def note(scenarios: Sequence[Scenario]) -> None:

@@ -1,4 +1,4 @@
-"""Tests for slow starts combined with controllers: every pair runs, each mechanism follows its specification, refusals are one line."""
+"""Tests for slow starts combined with controllers: every pair runs, each mechanism follows its specification, and refusals take one line."""
 
 import json
 
@@ -96,7 +96,7 @@ def test_the_kernel_has_one_for_each_controller(controller, start, kind):
 
 
 def test_limited_slow_start_loses_no_more_than_it_adds_in_a_round_trip():
-    """RFC 3742: max_ssthresh / 2 segments per round trip, so that no more than these exceed the queue."""
+    """RFC 3742: max_ssthresh / 2 segments per round trip, so no more than that exceed the queue."""
     classic = flow(path("reno", {"kind": "classic"}, "1 BDP", "5 s"))
     limited = flow(path("reno", {"kind": "limited", "max_ssthresh": 60}, "1 BDP", "5 s"))
     assert limited["slow_start_lost"] <= 31
@@ -119,7 +119,7 @@ def test_careful_resume_takes_one_loss_where_the_path_has_shrunk():
     start = {"kind": "careful-resume", "saved_cwnd": 500, "saved_rtt": "40 ms"}
     seen = flow(path("reno", start, "1 BDP", "5 s", rate="10 Mbit/s"))
     assert seen["slow_start_by"] == "loss"
-    # half of the delivered data, not of the window after the jump
+    # half the delivered data, not half the window after the jump
     assert seen["slow_start_ssthresh"] <= 2 * BDP / 5
     assert seen["rtos"] == 0
 

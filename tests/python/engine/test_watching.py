@@ -1,4 +1,4 @@
-"""Tests that observation changes nothing: recording, capturing, tracing and the number of threads do not affect the digest."""
+"""Tests that observing changes nothing: recording, capturing, tracing and the number of threads do not affect the digest."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _scenario(draw: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", range(24))
 def test_one_digest_however_it_is_watched(number: int, tmp_path: Path) -> None:
-    """Six ways of recording, a capture at each side, and two threads."""
+    """Six ways of recording, a capture on each side, and two threads."""
     _watch(number, tmp_path)
 
 

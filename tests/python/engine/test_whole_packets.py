@@ -1,4 +1,4 @@
-"""Tests that packets of several segments (`stack.tso`) cross links whole and are acknowledged as one."""
+"""Tests that multi-segment packets (`stack.tso`) cross links whole and are acknowledged as one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_headers_are_charged_and_segments_counted_one_by_one() -> None:
     # plus the SYN and the ACK of the handshake
     assert link["arrivals"] == segments + 2
     assert link["arrivals"] == link["delivered"] + link["dropped_loss"] + link["dropped_queue"] + link["held"]
-    # counted like Linux, with the headers of every segment; 95.6 % of a full segment is payload
+    # counted as in Linux, with every segment's headers; 95.6 % of a full segment is payload
     gone = link["dropped_loss"] + link["dropped_queue"] + link["held"]
     charged = sent["len"].sum() + segments * HEADERS + 200
     assert charged - (gone + 1) * (MSS + HEADERS) <= link["bytes_delivered"] <= charged

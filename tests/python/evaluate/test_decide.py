@@ -1,4 +1,4 @@
-"""Tests for `evaluate --decide`: it names what would settle an open row, and accounts for repeated looks."""
+"""Tests for `evaluate --decide`: it states what would settle an open row, and accounts for repeated looks."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_few_cells_ask_for_the_larger_scale() -> None:
     told = settling(verdict([0.01, 0.012, 0.011], "quick"), plan, {})
     assert told is not None
     assert told.how == "scale"
-    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse on average; more seeds may show it
+    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse on average, which more seeds may show
     told = settling(near, plan, {})
     assert told is not None
     assert told.how == "seeds"
@@ -163,7 +163,7 @@ def one_cell(folder: Path, seconds: float | None, clock: Callable[[], float] = t
 
 
 def printed_commands_run_as_they_stand(found: Evaluation, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that looks at one run names the scenario from where `evaluate --out` was called."""
+    """A command that inspects one run gives the scenario's path relative to where `evaluate --out` was called."""
     write_scenarios(found, folder)
     look = Settling(row=found.open[0].row, how="look", text="look", arm="candidate", seed=1)
     with monkeypatch.context() as patch:
@@ -205,7 +205,7 @@ def test_an_evaluation_decides_and_says_what_it_ran(tmp_path: Path, monkeypatch:
 
 def test_a_look_that_is_cut_off_in_its_runs_leaves_the_evaluation_as_it_was(tmp_path: Path) -> None:
     plain = one_cell(tmp_path, None)
-    times = iter([0.0, 0.0])  # the second time is that of the look's start
+    times = iter([0.0, 0.0])  # the second time is the start of the look
     cut = one_cell(tmp_path, 60, lambda: next(times, 1e9))
     assert cut.decided is not None
     assert (cut.decided.looks, cut.decided.ended, cut.decided.verdicts) == (0, "time", {})

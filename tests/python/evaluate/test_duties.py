@@ -1,4 +1,4 @@
-"""Tests for the requirements of `ackclock evaluate` for every sender, the additions of a search, and the information that the author has to provide."""
+"""Tests for `ackclock evaluate`: requirements on every sender, additions from a search, and the information to be provided by the author."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(folder: Path, controller: str, *only: str) -> Evaluation:
 
 
 def test_the_bound_of_who_must_back_off_is_that_of_the_texts() -> None:
-    """RFC 5348 section 3.1 by hand: at 10 % loss 1/(0.2582 + 12 0.19365 0.1 1.32) packets per round trip; RFC 8083: ten times that."""
+    """RFC 5348 section 3.1, computed by hand: at 10 % loss 1/(0.2582 + 12 0.19365 0.1 1.32) packets per round trip; RFC 8083: ten times that."""
     assert collapse.equation(0.1) == pytest.approx(1 / (0.2582 + 0.30674), rel=1e-4)
     assert collapse.most(0.1) == pytest.approx(17.7, rel=1e-3)
     assert collapse.most(0.5) == 1.0

@@ -1,4 +1,4 @@
-"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files that it writes are correct."""
+"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files it writes are correct."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
     buffers: tuple[float, ...] = (),
     victims: tuple[str, ...] = (),
 ) -> Evaluation:
-    """Return rows at the quick scale, restricted to the cells with these buffers and victims if any are given."""
+    """Return quick-scale rows, restricted to cells with these buffers and victims, if given."""
     plan = Plan(candidate=Arm(role="candidate", name=controller, controller=controller), scale="quick", only=only)
 
     def wanted(about: Mapping[str, Any]) -> bool:
@@ -59,7 +59,7 @@ def run(
         return all(not some or key not in about or about[key] in some for key, some in asked)
 
     rows = [replace(row, cells=tuple(cell for cell in row.cells if wanted(cell.about))) for row in plan.rows]
-    vars(plan)["rows"] = rows  # as if the plan had no other cells
+    vars(plan)["rows"] = rows  # as though the plan had no other cells
     executor = Threads(2)
     try:
         return evaluate(plan, folder, executor, stop=stop)
@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write reports without pictures, which take most of the time of a small evaluation."""
+    """Write reports without pictures, which take up most of a small evaluation's time."""
     monkeypatch.setattr(page, "_svg", lambda _: b"<svg/>")
 
 
@@ -132,7 +132,7 @@ def test_a_constant_rate_starves_others(folder: Path, tmp_path: Path) -> None:
 
 
 def test_who_ignores_losses_does_not_meet_the_musts(folder: Path) -> None:
-    """A delay-based rule that yields in deep queues could use that to offset its gains in shallow ones."""
+    """A delay-based rule that yields in deep queues could otherwise offset its gains in shallow ones."""
     evaluation = run(folder, zoo.resolved("zoo:deaf"), "8", "x4", buffers=(0.25, 1), victims=("cubic",))
     assert {r.row.id for r in evaluation.rows if r.fails_must} >= {"8", "x4"}
     duty = found(evaluation, "x4")
@@ -152,7 +152,7 @@ def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_dctcp_takes_from_cubic_in_a_data_centre(folder: Path) -> None:
-    """RFC 8257 §5 keeps DCTCP away from senders that treat a mark as a loss. No other controller has this requirement."""
+    """RFC 8257 §5 separates DCTCP from senders that treat a mark as a loss. No other controller has this requirement."""
     mine = Arm(role="candidate", name="dctcp", controller="dctcp")
     executor = Threads(2)
     try:
@@ -175,7 +175,7 @@ def test_cubic_and_reno_are_not_worse(folder: Path) -> None:
         for row in ("3", "8", "x4"):
             judged = found(run(folder, name, row), row)
             assert judged.verdict == "no difference shown"
-            if (name, row) != ("reno", "x4"):  # single packets: three seeds do not show anything
+            if (name, row) != ("reno", "x4"):  # single packets: three seeds are too few
                 assert "in the few cells of this scale" in judged.reason, name
 
 
@@ -206,7 +206,7 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {r["id"]: r["verdict"] for r in kept["rows"]}["9"] == "worse"
     assert kept["controller"]["source"]["name"] == "mine.py:Constant"
 
-    # the worst cell: scenario and seed reproduce the digest and the number
+    # the worst cell's scenario and seed reproduce the digest and the number
     worst = next(r for r in kept["rows"] if r["id"] == "9")["worst"]
     seed = worst["seed"]
     scenario = ackclock.load(out / worst["scenario"], own_code=True)
@@ -217,7 +217,7 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     same = table.filter((pl.col("scenario") == worst["scenario"]) & (pl.col("seed") == seed))
     assert same["digest"].unique().to_list() == [again.digest]
 
-    # programs that read JUnit get the failure, and the untested requirements
+    # JUnit readers see the failure and the untested requirements
     suites = ElementTree.parse(out / "junit.xml").getroot()
     failures = {s.get("name"): s.get("failures") for s in suites}
     assert {name: count for name, count in failures.items() if str(name).startswith("row 9: ")}.popitem()[1] == "1"
@@ -284,7 +284,7 @@ class Late:
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_that_fails_is_exit_code_4_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """CUBIC's runs are kept, no report is written, and the same command continues with a corrected class."""
+    """CUBIC's runs are kept, no report is written, and the same command resumes once the class is corrected."""
     file = tmp_path / "late.py"
     file.write_text(LATE)
     out = tmp_path / "out"
@@ -387,7 +387,7 @@ def test_a_lower_bound_says_so(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
-    """Names may be long and arms many, and one panel's rows may be taller than the other's."""
+    """Names may be long, arms numerous, and one panel's rows taller than the other's."""
     long = "a_file_with_a_very_long_name.py:AndAClass (with_an_option=12, and_another=0.7)"
     mine = Arm(role="candidate", name=long, controller="bbr3")
     rival = Arm(role="rival", name=f"another_{long}", controller="reno")
@@ -428,7 +428,7 @@ def test_the_authors_words_are_in_the_report(folder: Path) -> None:
 
 
 def test_false_alarms_are_counted(tmp_path: Path) -> None:
-    """CUBIC compared with itself is rarely worse, although the arms share no run."""
+    """CUBIC compared with itself is rarely found worse, although the arms share no run."""
     plan = Plan(candidate=Arm(role="candidate", name="cubic", controller="cubic"), scale="quick", only=("2",))
     executor = Threads(2)
     try:
@@ -450,7 +450,7 @@ def test_the_recorded_rate_is_low() -> None:
 
 @pytest.mark.deep
 def test_killed_and_continued_gives_the_same_folder(tmp_path: Path) -> None:
-    """SIGKILL interrupts the runs; the same command continues, and its folder shows no trace of the interruption."""
+    """SIGKILL interrupts the runs; the same command resumes, and its folder shows no trace of the interruption."""
     command = [sys.executable, "-m", "ackclock", "evaluate", "reno", "--quick", "--rows", "3,12", "--jobs", "1"]
     subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
     killed = subprocess.Popen(

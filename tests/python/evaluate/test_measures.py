@@ -1,4 +1,4 @@
-"""Tests for a cell's measures, on handmade tables."""
+"""Tests for a cell's measures on handmade tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackclock.evaluate.situation import Tables
 
 
 def test_a_flow_without_a_measurement_is_no_zero() -> None:
-    """A sum over flows is missing if one flow has no value; counted as zero, it would pass as "no worse"."""
+    """A sum over flows is missing if any flow has no value; counting that flow as zero would pass as "no worse"."""
     flows = pl.DataFrame({"seed": [1, 1, 2, 2, 3, 3], "dsacks": [4, 5, 4, None, None, None]})
     tables = Tables({"flows": flows}, dict.fromkeys((1, 2, 3, 4), ""))
     cell = rows()[0].cells[0]

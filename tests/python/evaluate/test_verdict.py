@@ -1,4 +1,4 @@
-"""Tests for the verdicts on cells and rows, on handmade numbers."""
+"""Tests for the verdicts on cells and rows, with handmade numbers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_more_runs_of_one_arm_without_a_number_are_no_worse_to_nobody(name: str)
     assert f"no number in {without[0]} of 5 runs of the candidate, {without[1]} of CUBIC's" in whole.reason
     assert whole.worst is not None
     assert whole.worst.worst_seed is not None
-    # neither can harmless cells outvote it
+    # harmless cells cannot outvote it either
     sound = judged(LESS, [0.1, 0.11, 0.1, 0.1, 0.12], [0.1, 0.1, 0.1, 0.12, 0.11], "b")
     assert judge_rows([(row(LESS), [sound])])[0].verdict == "no worse"
     assert judge_rows([(row(LESS), [sound, found])])[0].verdict == "no difference shown"
@@ -127,7 +127,7 @@ def test_a_relative_margin_has_a_floor() -> None:
 
 
 def test_one_measure_in_many_cells_needs_more() -> None:
-    """With forty cells, one is expected beyond the 5 % limit by chance; an effect well beyond it still counts."""
+    """Of forty cells, one is expected beyond the 5 % limit by chance; an effect well beyond it still counts."""
     edge = judged(LESS, [0.16, 0.17, 0.16, 0.16], [0.03, 0.06, 0.01, 0.04], "edge")
     assert edge.verdict == "worse"
     assert 0.025 / 40 < edge.p < 0.025
@@ -229,12 +229,12 @@ RATE = Measure(name="sent", of=lambda t, c: {}, better="less", margin=2.0, ratio
 
 
 def test_rates_are_compared_as_ratios() -> None:
-    """6.6 against 0.007 packets per round trip, a difference that could be mistaken for noise."""
+    """6.6 packets per round trip against 0.007: a difference that could be mistaken for noise."""
     found = judged(RATE, [6.0, 0.9, 17.0, 5.0], [0.3, 0.2, 0.25, 0.2])
     assert found.verdict == "worse"
     assert found.margin == pytest.approx(math.log(2))
     assert judged(RATE, [0.35, 0.22, 0.3, 0.25], [0.3, 0.2, 0.25, 0.2]).verdict == "no worse"
-    # values near zero count as the minimum value
+    # values near zero are replaced by the minimum
     assert judged(RATE, [0.01, 0.02, 0.09, 0.03], [1e-5, 0.0, 1e-4, 1e-3]).verdict == "no worse"
 
 

@@ -1,4 +1,4 @@
-"""Tests that captures of `run --pcap` can be read back, and that the reader's results agree with the run."""
+"""Tests that captures written by `run --pcap` can be read back, and that the reader's results agree with the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def captured(folder: Path, name: str, at: str = "sender", seed: int = 1) -> tupl
 
 
 def data(found: Capture) -> pl.DataFrame:
-    """Return the directions of the measured hosts, those with a sender's address."""
+    """Return the directions sent by the measured hosts, those with a sender's address."""
     return found.with_data().filter(pl.col("from_address").str.starts_with("10.0."))
 
 
@@ -48,7 +48,7 @@ def test_losses_of_a_list(tmp_path):
 
 
 def test_what_was_sent_for_nothing(tmp_path):
-    """A link delays packets, and the run's own counts of DSACKs are the reference."""
+    """A link delays packets, and the run's own DSACK counts are the reference."""
     run, found, _ = captured(tmp_path, "radio-link")
     agrees(run, found)
     assert data(found)["spurious"].sum() == run.flows["dsacks"].sum() > 10

@@ -1,4 +1,4 @@
-"""Tests for other tools' formats: we read their files, and write files that they can read. Samples are from iperf3 3.12 and iproute2 6.1."""
+"""Tests for other tools' formats: their files are read, and files that they can read are written. Samples are from iperf3 3.12 and iproute2 6.1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run() -> Run:
 
 @pytest.fixture(scope="module")
 def pair() -> Run:
-    """Return two groups, the second of which starts later."""
+    """Return two groups; the second one starts later."""
     flows = [{"congestion_control": "cubic"}, {"congestion_control": "reno", "count": 2, "start": "1 s"}]
     network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}}
     return ackclock.run(watched(ackclock.Scenario.from_dict({"duration": "4 s", "network": network, "flows": flows})))
@@ -102,7 +102,7 @@ def test_what_is_written_is_read_again(tmp_path, run, kind, name):
         assert read.samples["cwnd"].max() == run.acks["cwnd"].max()
         assert read.samples["retransmissions"][-1] == run.flows["retransmissions"][0]
         return
-    assert both.height >= 30  # iperf3's bound if an interval ends at a sample
+    assert both.height >= 30  # iperf3's bound when an interval ends at a sample
     assert np.allclose(both["cwnd"], both["cwnd_ours"])
     assert np.allclose(both["srtt_s"], both["srtt_s_ours"], atol=1e-6)
     assert both["retransmissions"].to_list() == both["retransmissions_ours"].to_list()
@@ -231,7 +231,7 @@ def test_a_long_line_of_ss_takes_time_that_grows_with_its_length(filling):
     text = f"1\nESTAB 0 0 a:1 b:2\n\t reno cwnd:10 bytes_sent:20000 {long}\n{long}\n#{long}x\nESTAB {long} c:1 d:2\n"
     begun = time.process_time()
     read = ss.read(text, name="x")
-    assert time.process_time() - begun < 1  # a few milliseconds; the square of the length would give seconds
+    assert time.process_time() - begun < 1  # a few milliseconds; quadratic time would be seconds
     assert read.samples["cwnd"].to_list() == [10]
 
 
@@ -251,7 +251,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, name, data):
 
 
 def test_lines_of_tcp_probe_are_those_of_the_module(tmp_path):
-    """Each line describes an ACK, with the values before it: the window after it is in the next line."""
+    """Each line describes an ACK, with the values before it; the window after it is in the next line."""
     flow = {"congestion_control": "reno", "workload": {"kind": "transfer", "bytes": "200 kB"}}
     loss = {"kind": "scripted", "drops": [{"first": 20, "last": 20}]}
     network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms", "loss": loss}}

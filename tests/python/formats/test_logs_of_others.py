@@ -64,7 +64,7 @@ def test_a_packed_file_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def probe(srtt_of_ms: float, tail: str = "") -> str:
-    """Return a transfer of 100 segments at a round trip of 40 ms, five in flight."""
+    """Return a 100-segment transfer with a 40 ms RTT and five segments in flight."""
     begin = 0xFFFFF000  # the sequence number wraps
     lines = []
     for i in range(100):
@@ -78,7 +78,7 @@ def probe(srtt_of_ms: float, tail: str = "") -> str:
 
 @pytest.mark.parametrize(("unit", "tail"), [(1, ""), (1000, " 29200")])
 def test_tcp_probe_of_both_ages(unit: int, tail: str, tmp_path: Path) -> None:
-    """The unit of srtt changed from ms to us: the file's own ACKs show which one applies."""
+    """The unit of srtt changed from ms to us: the file's own ACKs reveal which one applies."""
     file = tmp_path / "probe.txt"
     file.write_text(probe(unit, tail))
     found = measured.read(file)

@@ -1,4 +1,4 @@
-"""Tests for path recordings as scenarios: each format as its authors document it, and the results of a run over such a path."""
+"""Tests for path recordings as scenarios: each format as documented by its authors, and the results of a run over such a path."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def test_losses_of_probes_are_shares_of_each_second():
         return next(step["loss"] for step in link["capacity"]["steps"] if step.get("loss"))
 
     assert share("irtt", "reverse.egress") == pytest.approx(1 / 5)
-    assert share("irtt", "egress") == pytest.approx(1 / 4)  # fraction of the packets that reached this link
+    assert share("irtt", "egress") == pytest.approx(1 / 4)  # fraction of the packets that reach this link
     assert share("lens", "egress") == pytest.approx(1 / 3)
-    # the only probe of the third second was lost: each direction lost it
+    # the third second's only probe was lost: assumed lost in each direction
     assert share("ping", "egress") == pytest.approx(1.0)
 
 
@@ -137,7 +137,7 @@ def test_upward_turns_the_path_round():
 
 
 def test_a_recorded_delay_is_what_packets_meet(tmp_path):
-    """LeoReplayer's two files: delays of 10 ms, and delivery opportunities of 12 Mbit/s."""
+    """LeoReplayer's two files: 10 ms delays, and delivery opportunities at 12 Mbit/s."""
     (tmp_path / "bw.txt").write_text(TEXTS["mahimahi"])
     delays = [20 if n // 50 % 2 == 0 else 60 for n in range(100)]
     (tmp_path / "delay.txt").write_text("".join(f"{delay}\n" for delay in delays))
@@ -192,7 +192,7 @@ def test_medians_of_intervals_are_fewer_steps():
             "64 bytes from a: icmp_seq=1 time=1 ms\n64 bytes from a: icmp_seq=999999999 time=1 ms\n",
             "999,999,999 probes",
         ),
-        ("64 bytes from a: icmp_seq=1 time=1.2.3 ms\n", "no recording of the form ping"),
+        ("64 bytes from a: icmp_seq=1 time=1.2.3 ms\n", "nothing measured"),
         (json.dumps(IPERF3).replace("9000000.0", "NaN"), "a rate of"),
         (json.dumps(IRTT).replace("30000000", "1e300"), "a recording of 1e+291 s"),
         ("timestamp,rtt,uplink,downlink\n1,1e999,0,0\n2,1,1,1\n", "a delay of inf"),
@@ -221,3 +221,63 @@ def test_the_command_says_what_it_read_and_what_it_refuses(tmp_path, capsys):
     ):
         assert main(["import", *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+PINGS = {
+    "linux": (
+        "PING a (192.0.2.1) 56(84) bytes of data.\n64 bytes from a (192.0.2.1): icmp_seq=1 ttl=63 time=20.5 ms\n"
+        "64 bytes from a (192.0.2.1): icmp_seq=3 ttl=63 time=21 ms\n\n--- a ping statistics ---\n5 packets transmitted, 2 received, 60% packet loss, time 4005ms\n",
+        [20.5, 21.0], [False, True, False, True, True],
+    ),
+    "linux -O": (
+        "PING a (192.0.2.1) 56(84) bytes of data.\n[1700000000.5] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=63 time=20,5 ms\n"
+        "[1700000002.5] no answer yet for icmp_seq=2\n",
+        [20.5], [False, True],
+    ),
+    "macos": (
+        "PING 192.0.2.1 (192.0.2.1): 56 data bytes\n64 bytes from 192.0.2.1: icmp_seq=0 ttl=117 time=14.123 ms\nRequest timeout for icmp_seq 1\n"
+        "Request timeout for icmp_seq 2\n\n--- 192.0.2.1 ping statistics ---\n4 packets transmitted, 1 packets received, 75.0% packet loss\n",
+        [14.123], [False, True, True, True],
+    ),
+    "busybox": (
+        "PING 192.0.2.1 (192.0.2.1): 56 data bytes\n64 bytes from 192.0.2.1: seq=0 ttl=64 time=0.543 ms\n64 bytes from 192.0.2.1: seq=2 ttl=64 time=0.6 ms\n",
+        [0.543, 0.6], [False, True, False],
+    ),
+    "windows": (
+        "\r\nPinging a.example [192.0.2.1] with 32 bytes of data:\r\nReply from 192.0.2.1: bytes=32 time=14ms TTL=117\r\nRequest timed out.\r\n"
+        "Reply from 192.0.2.9: Destination host unreachable.\r\nReply from 192.0.2.1: bytes=32 time<1ms TTL=117\r\n\r\n"
+        "Ping statistics for 192.0.2.1:\r\n    Packets: Sent = 4, Received = 2, Lost = 2 (50% loss),\r\n",
+        [14.0, 0.5], [False, True, True, False],
+    ),
+    "windows in German": (
+        "\r\nPing wird ausgeführt für 192.0.2.1 mit 1400 Bytes Daten:\r\nZeitüberschreitung der Anforderung.\r\n"
+        "Antwort von 192.0.2.1: Bytes=1400 Zeit=15ms TTL=57\r\n\r\nPing-Statistik für 192.0.2.1:\r\n    Pakete: Gesendet = 2, Empfangen = 1, Verloren = 1\r\n",
+        [15.0], [True, False],
+    ),
+    "windows in French, broken off": (
+        "Envoi d'une requête 'Ping'  192.0.2.1 avec 32 octets de données :\nRéponse de 192.0.2.1 : octets=32 temps=8 ms TTL=255\n"
+        "Délai d'attente de la demande dépassé.\nControl-C\nPaquets : envoyés = 2, reçus = 1, perdus = 1 (perte 50%)\n",
+        [8.0], [False, True],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("system", PINGS)
+def test_ping_of_each_system(system):
+    text, rtts, lost = PINGS[system]
+    assert form_of(text) == "ping"
+    both = read(text).both
+    assert [2000 * delay for _, delay in both.delays] == pytest.approx(rtts)
+    assert [gone for _, gone in both.probes] == lost
+    ackclock.run(make([(Path("a"), read(text))]).scenario.set("duration", "200 ms"))
+
+
+def test_the_model_of_a_recording_names_its_source():
+    file = Path(__file__).parents[3] / "examples" / "paths" / "starlink-2025.toml"
+    head = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    for word in ("source", "licence", "known", "bounded", "guessed", "fit"):
+        assert any(line.startswith(f"# {word}: ") for line in head)
+    scenario = ackclock.load(file).set_all({"duration": "26 s", "record": {"performance": True}})
+    run = ackclock.run(scenario)
+    assert 30e6 < run.flows["goodput_bps"][0] < 60e6
+    assert run.flows["min_rtt_s"][0] >= 0.021

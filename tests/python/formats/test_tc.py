@@ -1,4 +1,4 @@
-"""Tests for scenarios as scripts of ip, tc and iperf3: their content, and that a kernel accepts them."""
+"""Tests for scenarios exported as ip, tc and iperf3 scripts: their content, and that a kernel accepts them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_queues_have_their_disciplines(queue, leaf):
 
 @pytest.mark.parametrize("wlog", [3, 7, 9])
 def test_tc_comes_to_the_weight_of_red(wlog):
-    """The expected weight is computed as in tc (tc_red.c), from the burst in the script."""
+    """The expected weight is computed from the burst in the script, as in tc (tc_red.c)."""
     queue = {"kind": "red", "limit": "60 packets", "min": "5 packets", "max": "15 packets", "weight": 2.0**-wlog}
     text, least = tc.export(scenario(queue=queue)).text, 7570 / 1514
     burst = int(re.search(r"min 7570 .* burst (\d+) bandwidth 8000000bit", text)[1])
@@ -165,7 +165,7 @@ def test_a_graph_has_no_places():
 @pytest.mark.long
 @pytest.mark.parametrize("queue", ["drop-tail", "fq-codel"])
 def test_a_kernel_accepts_the_script_and_iperf3_gets_what_the_bottleneck_carries(tmp_path, queue):
-    """The kernel of the linux backend uses this system as its root, because the system's own kernel may lack netem."""
+    """The linux backend's kernel mounts this system as its root, because the system's own kernel may lack netem."""
     lacking = [name for name in TOOLS if shutil.which(name) is None]
     if lacking:
         pytest.skip(f"{lacking[0]} is not installed")

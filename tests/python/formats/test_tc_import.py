@@ -1,4 +1,4 @@
-"""Tests for tc scripts and Mininet programs as scenarios: forms found in public scripts, rewritten, and round trips."""
+"""Tests for tc scripts and Mininet programs as scenarios: constructs found in public scripts, rewritten, and round trips."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
     "jitter with correlation, changed": (
         "tc qdisc add dev eth0 root netem delay 10ms\ntc qdisc change dev eth0 root netem delay 100ms 20ms 25%",
         {"delay": "100 ms", "queue": HELD, "netem_jitter": {"deviation": "20 ms", "correlation": 0.25}},
+        0,
+    ),
+    "fq_pie below tbf": (
+        "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 15kb limit 1mb\n"
+        "tc qdisc add dev eth0 parent 1:1 fq_pie limit 100 flows 64 target 5ms alpha 3 ecn",
+        {
+            "rate": "10 Mbit/s",
+            "capacity": {"kind": "token-bucket", "burst": "15360 bytes"},
+            "queue": {"kind": "fq-pie", "limit": "100 packets", "queues": 64, "target": "5 ms", "alpha": 3, "ecn": True},
+        },
         0,
     ),
     "gemodel": (
@@ -162,7 +172,7 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
         0,
     ),
 }  # fmt: skip
-"""(script, the link that it describes, number of lines about parts that were not kept)"""
+"""(script, the link described by it, number of lines about omitted parts)"""
 
 
 @pytest.mark.parametrize("name", FORMS)

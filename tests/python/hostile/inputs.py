@@ -1,4 +1,4 @@
-"""Mistakes and malicious inputs, by kind: files, options, calls. Each is refused with one line, or accepted if it makes
+"""Mistaken and malicious inputs, by kind: files, options, calls. Each is refused in one line, or accepted if it makes
 sense.
 
 Length: lists of inputs.
@@ -132,7 +132,7 @@ def scenarios() -> Iterator[Input]:
                 unit = "bytes" if key == "bytes" else "bit/s"
                 wrong = template.replace("{0}", unit) if isinstance(template, str) else template
                 if key == "bytes" and isinstance(wrong, int | float | dict) and not isinstance(wrong, bool):
-                    continue  # a distribution, or bytes without a unit, is allowed there
+                    continue  # a distribution, or bytes without a unit, is allowed here
                 workload = {"kind": kind, **rest, key: wrong}
                 yield _run(f"{kind}.{key} = {wrong!r:.40}", _toml(changed("flows.0.workload", workload)))
     for value in NO_SHARE:
@@ -172,7 +172,7 @@ def _key(name: str) -> str:
 
 
 def _broken() -> Iterator[tuple[str, str | bytes]]:
-    """Return files that are not TOML, or do not hold a scenario's tables."""
+    """Return files that are not TOML, or lack a scenario's tables."""
     yield "empty", ""
     yield "a comment", "# nothing\n"
     yield "NUL", b"\x00"
@@ -213,7 +213,7 @@ def _broken() -> Iterator[tuple[str, str | bytes]]:
 
 
 def _edges() -> Iterator[tuple[str, str]]:
-    """Return files that are unusual but valid."""
+    """Return unusual but valid files."""
     for key, value in (
         ("name", "\x1b]0;x\x07[/red]$\\frac$<script>"),
         ("name", "é" * 1000),
@@ -308,7 +308,7 @@ SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 1\nscenario = "x.toml"\n
 
 
 def sweeps() -> Iterator[Input]:
-    """Return files and options of sweeps."""
+    """Return sweep files and options."""
     # Length: lists of inputs.
     files = {"x.toml": TEXT}
 
@@ -444,7 +444,7 @@ DAMAGES = {
 
 
 def stores() -> Iterator[Input]:
-    """Return folders of sweeps with lost or altered files."""
+    """Return sweep folders with lost or altered files."""
     commands = ["status", "check", "export", "plot", "resume"]
     number = 0
     for place in PLACES:
@@ -461,7 +461,7 @@ def stores() -> Iterator[Input]:
 
 
 def options() -> Iterator[Input]:
-    """Return options of `run`, and of `--set`."""
+    """Return options of `run`, and arguments of `--set`."""
     files = {"x.toml": TEXT, "full": ""}
     for option, values in {
         "--seed": ["", "x", "-1", "1.5", "9223372036854775808", "1e5", "\u0661", "0x1", " 1"],
@@ -555,7 +555,7 @@ def controllers() -> Iterator[Input]:
 
 
 def calls() -> Iterator[Input]:
-    """Return calls of the Python functions."""
+    """Return calls to the Python functions."""
     scenario = f"scenario = ackclock.Scenario.from_dict({BASE!r})\n"
     for name, values in {
         "seed": ["-1", "1.5", "'1'", "None", "True", "2**63", "float('nan')", "[1]", "10**5000"],
@@ -626,7 +626,7 @@ def mahimahi() -> Iterator[Input]:
 
 
 def commands() -> Iterator[Input]:
-    """Return options of study, linux, diff and fidelity."""
+    """Return options of `study`, `linux`, `diff` and `fidelity`."""
     for argv in (
         ("study",), ("study", "x"), ("study", "show"), ("study", "show", "x"), ("study", "show", "\u001b[1m"), ("study", "run"), ("study", "run", "x"),
         ("study", "run", "prr", "--all"), ("study", "run", "prr", "--scale", "x"), ("study", "run", "prr", "--seeds", "1"), ("study", "run", "prr", "--seeds", "501"),

@@ -1,4 +1,4 @@
-"""Names that an attacker may choose, each of which tries to act as code or markup in a program's output."""
+"""Names that an attacker may choose, each an attempt to act as code or markup in a program's output."""
 
 POISON = {
     "line break": "two\ntouch pwned\n#",

@@ -1,10 +1,10 @@
-"""Hostile inputs, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs that would overwrite inputs.
+"""Hostile inputs drawn from a seed: user code, outputs and stores, captures, lab links, outputs that would overwrite inputs.
 
     python tests/python/hostile/strangers.py --seed 1 --count 1036
 
-A command gets each input in a folder that also holds files of the user. The script counts executions (only code in the
-input creates the canary file), losses (a user's file was removed or changed), false successes, internal errors and
-hangs; each count has to be 0.
+Each input is passed to a command in a folder that also contains the user's files. The script counts executions (only
+code in the input creates the canary file), losses (a user's file was removed or changed), false successes, internal
+errors and hangs; each count must be 0.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ ENDS = (
     "import ctypes; ctypes.CDLL(None).exit(0)", "import ctypes; ctypes.CDLL(None)._exit(0)", "raise MemoryError", "1 / 0", "while True: pass",
     "time.sleep(1000)", "(lambda f: f(f))(lambda f: f(f))", "signal.raise_signal(signal.SIGKILL)", "os.execv('/bin/true', ['true'])",
 )  # fmt: skip
-"""Python statements that end a process without an answer."""
+"""Python statements that end a process without output."""
 STRANGE = (
     "sys.stdout.close()", "sys.stdout = None", "sys.stderr.close()", "sys.modules.clear()", "print('\\x1b]0;x\\x07')", "os.closerange(3, 100)",
     "window.cwnd = float('nan')", "window.cwnd = float('inf')", "window.cwnd = -1", "window.cwnd = 'many'", "window.cwnd = 10**400",
@@ -92,7 +92,7 @@ STRANGE = (
     "import atexit; atexit.register(os._exit, 0)", "threading.Thread(target=time.sleep, args=(0.01,)).start()", "x = bytearray(10**8)",
     "sys.stdout.write('y' * 10**6)", "os.chdir('/')", "builtins.open = None", "import json; json.dumps = None",
 )  # fmt: skip
-"""Unusual statements, which may give a success or an error line."""
+"""Unusual statements, which may succeed or cause an error line."""
 PYTHON = """
 import builtins, os, signal, sys, threading, time
 {at_import}
@@ -209,7 +209,7 @@ class Strangers:
     def own_code(self, draw: random.Random) -> Case:
         if draw.random() < 0.25 and shutil.which("cc"):
             where, act = draw.choice(["hook", "first", "init"]), draw.choice(IN_C)
-            # with a hook, only a loss calls it
+            # only a loss calls this hook
             reached = f'fclose(fopen("{self.reached}", "w"))'
             (self.here / "c.c").write_text(
                 C.format(**{"hook": "", "first": "", "init": "", where: f"{reached}; {act}"})
@@ -252,7 +252,7 @@ class Strangers:
             ])  # fmt: skip
             if argv[-1].endswith("run.json"):
                 argv = ["run", "s.toml", "--set", "flows.0.congestion_control=reno", "--controller", code]
-        # conform reports a controller that ends the process by exit code 1 or 2
+        # `conform` reports a controller that ends the process with exit code 1 or 2
         never = (act in ENDS or act in IN_C) and argv[0] != "check"
         if argv[0] == "sweep" and act in ("raise KeyboardInterrupt",):
             never = False
@@ -314,7 +314,7 @@ class Strangers:
             path.write_bytes(data[: draw.randrange(len(data) + 1)] if how == "cut" else data)
 
     def _folder(self, draw: random.Random) -> Case:
-        """Return the folder of a run."""
+        """Return a run folder."""
         path = draw.choice(sorted((self.here / "ran").iterdir()))
         how = draw.choice(["link", "device", "pipe", "bytes", "cut", "folder", "gone", "values", "values"])
         if how == "values" and path.suffix == ".parquet":
@@ -333,7 +333,7 @@ class Strangers:
         return Case(argv, f"{path.name}: {how}")
 
     def _values(self, path: Path, draw: random.Random) -> None:
-        """Write rows that no run would have. A separate process alters them, because Polars starts threads."""
+        """Write rows that no run would produce. A separate process does so, because Polars starts threads."""
         import polars as pl
 
         frame = pl.read_parquet(path, glob=False)
@@ -461,7 +461,7 @@ DRAWS: dict[str, Draw] = {
 
 
 def told(seed: int, count: int, kinds: list[str], first: int = 0) -> dict[str, Any]:
-    """Draw this number of cases, in the proportions of the review; return what went wrong."""
+    """Draw this number of cases, in the review's proportions, and run them; return what went wrong."""
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     total = sum(SHARES[kind] for kind in kinds)

@@ -29,13 +29,13 @@ COUNTS = {
 
 
 PARTS = {"stores": 2}
-"""Processes that share the inputs of a kind; one by default."""
+"""Number of processes that share the inputs of one kind; one by default."""
 
 
 @pytest.mark.promise("P1", "P4", "P44")
 @pytest.mark.parametrize(("kind", "part"), [(kind, part) for kind in KINDS for part in range(PARTS.get(kind, 1))])
 def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, part: int, tmp_path: Path) -> None:
-    """A separate process with limited memory gives the inputs to the command one after another."""
+    """A separate process with limited memory passes the inputs to the command one after another."""
     parts = PARTS.get(kind, 1)
     done = subprocess.run(
         [sys.executable, str(WORKER), kind, str(tmp_path), str(part), str(parts)],

@@ -65,7 +65,7 @@ def _refused(done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a valid scenario, and a file that is not a trace."""
+    """Return a folder with a valid scenario and a file that is not a trace."""
     (tmp_path / "s.toml").write_text(SCENARIO)
     (tmp_path / "back.trace").write_text("5\n3\n")
     return tmp_path
@@ -89,13 +89,13 @@ def test_scenarios(name: str, folder: Path, command: Commands) -> None:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options(name: str, folder: Path, command: Commands) -> None:
-    """Inputs are never overwritten, and names are displayed as plain text."""
+    """Inputs are never overwritten, and names are shown as plain text."""
     _refused(command(folder, *OPTIONS[name], limits=LIMITS))
     assert (folder / "s.toml").read_text() == SCENARIO
 
 
 def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names are not markup, neither for rich nor for matplotlib."""
+    """Names are not treated as markup, neither by rich nor by matplotlib."""
     monkeypatch.chdir(folder)
     assert main(["run", "s.toml", "--out", "res[a][/x]"]) == 0
     out, err = capsys.readouterr()
@@ -111,11 +111,11 @@ def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 @pytest.mark.promise("P2")
 def test_a_large_trace_is_read_in_little_memory(folder: Path) -> None:
-    """A trace of 32 MiB once took 2.9 GB."""
+    """Regression: a 32 MiB trace took 2.9 GB."""
     (folder / "large.trace").write_bytes(b"0\n" * (16 * 2**20 - 2) + b"1000\n")
     text = SCENARIO.replace('delay = "5 ms"', 'capacity = { kind = "mahimahi", file = "large.trace" }')
     (folder / "x.toml").write_text(text.replace('rate = "10 Mbit/s", ', ""))
-    # VmHWM belongs to this program alone; ru_maxrss would include the peak of the test run that forked it
+    # VmHWM covers this program alone; ru_maxrss would include the peak of the test run that forked it
     program = (
         "import re, sys; from ackclock.scenario import _mahimahi; print(_mahimahi.read(sys.argv[1]).counts[0], "
         "int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) // 1024)"

@@ -1,4 +1,4 @@
-"""Tests for the output guard: it never replaces a file that a command reads, or a file in a folder of another owner."""
+"""Tests for the output guard: it never replaces a file that a command reads, or a file in another owner's folder."""
 
 from __future__ import annotations
 
@@ -171,12 +171,12 @@ def test_a_file_that_is_named_is_replaced(here: Path) -> None:
         (here / name).write_text("mine")
         assert main(command.split()) == 0
         assert b"mine" not in (here / name).read_bytes()[:100]
-    assert main(["run", "x.toml", "--out", "run"]) == 0  # the next run replaces an older run's folder
+    assert main(["run", "x.toml", "--out", "run"]) == 0  # the next run replaces the older run's folder
     assert main(["report", "run", "--report", "run/report.html"]) == 0
 
 
 def test_files_come_between_the_check_and_the_end(here: Path) -> None:
-    """A file that appears in the folder while the command runs is not replaced either."""
+    """A file created in the folder while the command runs is not replaced either."""
     folder = here / "late"
 
     def write() -> None:
@@ -265,7 +265,7 @@ with _files.staged(folder, marks=("about.json",)) as part:
 
 
 def test_a_writer_killed_between_its_moves_leaves_a_folder_that_is_ours(tmp_path: Path) -> None:
-    """Whichever file was moved, no mark claims that the folder is complete, and the next writer may continue."""
+    """Whichever file was moved, no mark claims that the folder is complete, and the next writer may proceed."""
     names = ("about.json", "cells", "rows")
     for moves in range(5):
         folder = tmp_path / str(moves)
@@ -281,7 +281,7 @@ def test_a_writer_killed_between_its_moves_leaves_a_folder_that_is_ours(tmp_path
 
 
 def test_two_that_look_whether_a_folder_can_be_written_do_not_meet(tmp_path: Path) -> None:
-    """Neither check creates a file that the other one finds, or removes one that it needs."""
+    """Neither check creates a file that the other finds, or removes one that the other needs."""
     folder = tmp_path / "a" / "b"
     wrong: list[Exception] = []
 
@@ -302,7 +302,7 @@ def test_two_that_look_whether_a_folder_can_be_written_do_not_meet(tmp_path: Pat
 
 
 def test_a_command_that_is_over_guards_nothing(made):
-    """A program that calls `main` may write files that the command has read, like a program that never called it."""
+    """A program that calls `main` may afterwards write files that the command read, like any other program."""
     assert main(["check", str(made / "x.toml")]) == 0
     _files.check_file(made / "x.toml", "x.toml")
 
@@ -310,7 +310,7 @@ def test_a_command_that_is_over_guards_nothing(made):
 def test_looking_whether_a_file_can_be_written_makes_none_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check never creates a file, not even briefly, because the command may be killed then; nor the target of a dangling link."""
+    """The check never creates a file, not even briefly, because the command may be killed then; nor does it create a dangling link's target."""
     seen: list[set[str]] = []
     touch = Path.touch
     monkeypatch.setattr(
@@ -341,7 +341,7 @@ class Own:
 def test_what_own_code_reads_is_not_written(
     where: str, option: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The guard covers reads during import, construction and later, by any name."""
+    """The guard covers reads during import, during construction and later, under any name."""
     parts = {"first": "", "second": "pass", "third": "pass", where: "json.load(open('weights.json'))"}
     (here / "reading.py").write_text(READING.format(**parts))
     (here / "weights.json").write_text("{}")

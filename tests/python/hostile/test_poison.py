@@ -1,4 +1,4 @@
-"""Tests for every writer against one list of poisoned names. A new place that writes needs an entry in `WRITERS` or
+"""Tests for every writer against one list of poisoned names. New code that writes needs an entry in `WRITERS` or
 `SITES`.
 
 Length: a judge for each writer.
@@ -43,7 +43,7 @@ HARMLESS = "plain"
 
 @cache
 def scenario(name: str) -> ackclock.Scenario:
-    """Return a scenario with a poisoned name in every place that accepts one."""
+    """Return a scenario with a poisoned name wherever one is accepted."""
     return ackclock.Scenario.from_dict(
         {
             "name": name,
@@ -83,7 +83,7 @@ def by_tc(name: str, folder: Path) -> None:
     expected = tc.export(ackclock.Scenario.from_dict(harmless)).text.splitlines()
     assert commands == [line for line in expected if not line.startswith("#")]
     subprocess.run(["bash", "-n"], input=made, text=True, check=True)
-    # quoted as a shell word it is unchanged, and nothing is executed
+    # quoted as a shell word, it is unchanged and nothing is executed
     if "\0" in name:
         with pytest.raises(InputError):
             shell.word(name)
@@ -108,14 +108,14 @@ def by_ss(name: str, folder: Path) -> None:
 
 
 def by_lines(name: str, folder: Path) -> None:
-    """Check lines of numbers and of our own addresses: they contain no name."""
+    """Check lines of numbers and of our own addresses, which contain no names."""
     written = formats.write(done(name), "tcp-probe", folder / "x.txt").read_text()
     assert written == formats.write(done(HARMLESS), "tcp-probe", folder / "y.txt").read_text()
     assert set(written) <= set("0123456789abcdefx.: \n")
 
 
 def by_times(name: str, folder: Path) -> None:
-    """Check lines of one number each."""
+    """Check lines that consist of one number each."""
     plain = scenario(name).to_dict()
     flow = {**plain["flows"][0], "workload": {"kind": "fetch", "bytes": "10 kB"}}
     run = ackclock.run(ackclock.Scenario.from_dict({**plain, "flows": [flow]}))
@@ -143,7 +143,7 @@ def by_pcapng(name: str, folder: Path) -> None:
     captures = [folder / "x.pcapng", folder / "y.pcapng"]
     for one, place in zip((name, HARMLESS), captures, strict=True):
         ackclock.run(scenario(one), pcap=place)
-    assert captures[0].read_bytes() == captures[1].read_bytes()  # a capture contains no text of a scenario
+    assert captures[0].read_bytes() == captures[1].read_bytes()  # a capture contains no scenario text
 
 
 def by_csv(name: str, folder: Path) -> None:
@@ -166,7 +166,7 @@ def by_markdown(name: str, folder: Path) -> None:
 
 
 class Tags(HTMLParser):
-    """Parses a page as a browser does: elements with their attributes, and the scripts."""
+    """Parses a page as a browser would: elements with their attributes, and scripts."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ def by_html(name: str, folder: Path) -> None:
 
 @cache
 def harmless_tags() -> list[tuple[str, tuple[str, ...]]]:
-    """Return the tags of the same page with harmless names."""
+    """Return the same page's tags with harmless names."""
     harmless = page(done(HARMLESS), command="x", name="x", beside=[formats.of_run(done(HARMLESS), name="x")])
     return Tags(render(harmless)).found
 
@@ -200,7 +200,7 @@ def by_notebook(name: str, folder: Path) -> None:
 
 
 def by_svg(names: list[str], folder: Path) -> None:
-    """Check some names in one figure of flows and one of links, because drawing is slow."""
+    """Check some names in one flow figure and one link figure, because drawing is slow."""
     plain = scenario(names[0]).to_dict()
     link, flow = plain["network"]["links"][0], plain["flows"][0]
     network = {
@@ -292,7 +292,7 @@ def printed(work: Callable[[], Any], *, tty: bool) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         if tty:
-            # rich's own console, for a file that claims to be a terminal
+            # rich's own console, on a file that claims to be a terminal
             patch.setattr(
                 _terminal,
                 "_console",
@@ -345,7 +345,7 @@ def test_poisoned_names(writer: str, part: int, tmp_path: Path) -> None:
         assert not list(tmp_path.rglob("pwned*")), f"{writer}, {what}: something was run"
 
 
-@pytest.mark.filterwarnings("ignore:constrained_layout")  # this many names leave little room for the axes
+@pytest.mark.filterwarnings("ignore:constrained_layout")  # so many names leave little room for the axes
 @pytest.mark.parametrize("first", range(0, len(POISON), 7))
 def test_poisoned_names_in_figures(first: int, tmp_path: Path) -> None:
     by_svg(list(POISON.values())[first : first + 7], tmp_path)
@@ -425,7 +425,7 @@ SITES: dict[str, str] = {
     "sweep/results.py": "TOML, Parquet",
     "text.py": "CSV",
 }
-"""Module with file writes -> the writers above that it uses, or the reason for having none."""
+"""Module that writes files -> the writers above that it uses, or why it needs none."""
 
 WRITES = {
     "write_text", "write_bytes", "writelines", "savefig", "write_csv", "write_parquet", "sink_parquet", "parquet", "sink_csv",
@@ -452,7 +452,7 @@ def sites() -> set[str]:
 
 
 def test_every_writer_has_an_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    """A new writing module, format or `--as` value without an entry fails here."""
+    """A new module that writes files, format or `--as` value without an entry fails here."""
     assert sites() == set(SITES), "SITES says for each module that writes which writers it uses"
     known = sorted(WRITERS, key=len, reverse=True)
     for site, said in SITES.items():

@@ -1,4 +1,4 @@
-"""Tests for readers of foreign files: cost proportional to the file's length; pipes, non-numbers and tables of another kind are refused."""
+"""Tests for readers of foreign files: cost proportional to file length; pipes, non-numbers and wrong kinds of tables are refused."""
 
 from __future__ import annotations
 
@@ -153,9 +153,11 @@ PIPES = {
     "script pipe": None,
     "import tc pipe": None,
     "import path pipe": None,
+    "import path pipe --fit": None,
     "sweep run pipe": None,
     "run x.toml --controller pipe.py:X": "pipe.py",
     "evaluate reno --quick --statement pipe": None,
+    "evaluate reno --quick --population pipe.toml": "pipe.toml",
 }
 
 
@@ -173,7 +175,7 @@ def test_pipes_are_refused(command: str, here: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.promise("P9")
 def test_a_run_that_is_damaged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each damage gives one line that names the file; never "internal error"."""
+    """Any damage is reported in one line that names the file, never as an "internal error"."""
     about = json.loads((here / "run/run.json").read_text())
     flows, other = (pl.read_parquet(here / f"run/{name}.parquet") for name in ("flows", "links"))
     damages = {

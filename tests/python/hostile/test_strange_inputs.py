@@ -14,7 +14,7 @@ SEED = os.environ.get("TROUBLE_SEED", "1")
 
 
 def drawn(*arguments: str) -> dict[str, int]:
-    """Give commands drawn inputs, and return the number of each kind; no input may do harm."""
+    """Run commands on drawn inputs, none of which may do harm; return the number of inputs of each kind."""
     program = Path(__file__).with_name("strangers.py")
     done = subprocess.run([sys.executable, str(program), *arguments], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-2000:]

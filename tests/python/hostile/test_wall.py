@@ -1,4 +1,4 @@
-"""Tests that a user's controller cannot silently end or disable a command: any exception gives one line and exit code 2."""
+"""Tests that a user's controller cannot silently end or disable a command: any exception results in one line and exit code 2."""
 
 from __future__ import annotations
 

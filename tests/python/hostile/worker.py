@@ -1,6 +1,5 @@
-"""Gives the inputs of one kind to the command or to Python, one after another in one process: `worker.py KIND FOLDER PART PARTS`.
-
-Prints a line of JSON for each unexpected outcome, and finally their number.
+"""Passes the inputs of one kind to the command or to Python, one after another in one process: `worker.py KIND FOLDER
+PART PARTS`. Prints a JSON line for each unexpected outcome, and finally their number.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ WAIT_S = 150
 """Wall time allowed for one input, s; loose, because wall time means little on a busy machine."""
 MEMORY = 4 * 2**30
 MOST_GROWTH = 700 * 2**20
-"""Limit on an input's memory, bytes above the process's earlier size."""
+"""Memory limit for one input, bytes above the process's size before it."""
 
 
 class Hang(BaseException):

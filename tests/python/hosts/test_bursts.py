@@ -1,4 +1,4 @@
-"""Tests for the message about a buffer that holds few of a modern host's bursts, on both sides of its threshold."""
+"""Tests for the message that a buffer holds only a few of a modern host's bursts, on both sides of its threshold."""
 
 import pytest
 

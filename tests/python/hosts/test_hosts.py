@@ -59,7 +59,7 @@ def test_machines_are_shared_or_one_for_each_flow(minimal):
 
 
 def test_interrupts_by_rate_or_by_interval(minimal):
-    """10 Mbit/s of data cause an ACK every 2.4 ms, and every 1.2 ms in recovery; an interrupt every 10 ms handles four or more."""
+    """At 10 Mbit/s an ACK is sent every 2.4 ms, and every 1.2 ms in recovery; an interrupt every 10 ms handles four or more."""
     tcp = {"workload": {"kind": "bulk"}}
     rate = run(hosted(minimal, {"interrupt_rate": 100}, **tcp))
     assert rate.digest == run(hosted(minimal, {"receive_interval": "10 ms"}, **tcp)).digest
@@ -125,7 +125,7 @@ def stalls(off, on):
     ],
 )
 def test_the_prototypes_cells_that_do_not_hang_on_the_start(host, cells):
-    """PCC sheet 4.4, fraction of 100 Mbit/s; cells whose runs form two groups are in the how-to on hosts."""
+    """PCC sheet 4.4, fraction of 100 Mbit/s; the how-to on hosts covers cells with two groups of runs."""
     for queue, share in cells.items():
         goodput = run(paced_by_pcc(host, queue)).flows["goodput_bps"].mean()
         assert goodput / (100e6 * 1456 / 1500) == pytest.approx(share, abs=0.08), queue

@@ -1,4 +1,4 @@
-"""Tests that intervals cover the true value at their nominal rate, and that repeated looks do not lead to wrong decisions."""
+"""Tests that intervals cover the true value at their nominal rate, and that repeated looks do not cause wrong decisions."""
 
 from __future__ import annotations
 

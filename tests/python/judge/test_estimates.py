@@ -29,7 +29,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
 
 
 def test_equal_arms_are_no_certainty():
-    """If none of n runs differs, three of n still may: the interval is that of three differing runs."""
+    """If none of n runs differs, three of n still may: the interval is as for three differing runs."""
     base, _ = sample(2)
     e, twice = est.gain(base, base), est.gain(np.tile(base, 4), np.tile(base, 4))
     assert e.value == twice.value == 0
@@ -51,7 +51,7 @@ def test_minus_and_quotient_of_independent_estimates():
 
 
 def test_two_sigma_measures_from_the_minimum():
-    # sigma of these is 0.9: 1.9 lies above 0.2 + 2 sigma, but would not above mean + 2 sigma
+    # their sigma is 0.9: 1.9 lies above 0.2 + 2 sigma, but would not lie above mean + 2 sigma
     total = np.array([0.2] * 18 + [2.1, 3.2])
     assert split.two_sigma(total).sum() == 2
     assert split.group_b_mean(total) == pytest.approx(2.65)

@@ -1,4 +1,4 @@
-"""Tests for the single judge: the effects that a narrower interval, a mirrored claim and equal data must not have, in every front end."""
+"""Tests for the single judge: effects that a narrower interval, a mirrored claim and identical data must not have, in any front end."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_is_decided_stays_decided(data, bound):
 
 
 def refined(before: Verdict, after: Verdict) -> bool:
-    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or to "the opposite"."""
+    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or "the opposite"."""
     return before is Verdict.REFUTED and after in (Verdict.NEGLIGIBLE, Verdict.FAILS)
 
 
@@ -134,7 +134,7 @@ def test_an_exact_value_is_never_undecided(x, bound):
 
 @given(low=st.floats(-10, 10), width=st.floats(0, 10), margin=st.sampled_from([0.5, 1.0, 3.0]))
 def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
-    """For `evaluate` more is worse, and the claim says "more": both must give an interval the same position."""
+    """For `evaluate` more is worse, and the claim says "more": both must classify an interval in the same way."""
     high = low + width
     claim, other = above(0, margin=margin).judge(low, high), outcome(estimate(low, high), margin)
     compared = Comparison(first=estimate(1, 1), second=estimate(1, 1), difference=estimate(low, high)).outcome
@@ -158,8 +158,8 @@ NUMBER = 64.0
 
 @given(x=st.integers(-20, 20), margin=st.integers(0, 20))
 def test_all_five_fronts_place_a_number_alike(x, margin):
-    """A number without uncertainty and a margin on either side of zero: below, within, above, and on the margin
-    itself.
+    """A number without uncertainty, and a margin on either side of zero: below, within, above, and exactly on
+    the margin.
     """
     exact = estimate(x, x)
     place = same(margin).place(x)
@@ -204,7 +204,7 @@ def test_an_effect_smaller_than_what_counts_neither_holds_nor_fails(low, high, v
 
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(0, 2)), min_size=1, max_size=4))
 def test_several_numbers_at_once_decide_once(found):
-    """The verdict on several numbers never changes as the numbers become exact."""
+    """The verdict on several numbers does not change as the numbers become exact."""
 
     def evidence(exact: int) -> list[Evidence]:
         return [
@@ -233,7 +233,7 @@ def test_a_ratio_is_that_of_its_mirror():
 
 
 def test_equal_runs_are_no_certainty():
-    """An order statistic keeps its runs and its interval; only deterministic values are exact."""
+    """An order statistic keeps its runs and interval; only deterministic values are exact."""
     found = Evidence.of(quantile_interval([2.0] * 10, 0.5), "same", above(1))
     assert (found.seeds, found.interval) == (10, (2.0, 2.0))
     mean = mean_over_runs(np.zeros(10), one=1.0)
@@ -281,7 +281,7 @@ def test_so_many_runs_have_an_interval_and_one_fewer_has_not(q):
 
 
 def test_a_difference_of_paired_ratios_keeps_its_pairs():
-    """The common part of the runs cancels; two independent intervals would keep it."""
+    """The runs' common part cancels; with two independent intervals it would not."""
     rng = np.random.default_rng(2)
     events = rng.integers(50, 150, 40).astype(float)
     common = 0.3 + 0.2 * rng.random(40)
@@ -302,12 +302,12 @@ def test_a_difference_of_paired_ratios_keeps_its_pairs():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_what_still_drifts_is_told_whichever_way_and_how_long_would_settle_it(sign):
-    """With exponential decay, each third adds a fixed fraction of the previous third's amount."""
+    """With exponential decay, each third contributes a fixed fraction of the previous third's amount."""
     t, runs = np.arange(90) / 30, 1e-3 * np.array([[-1.0], [0.0], [1.0]])
     decays = 5.0 + sign * np.exp(-t) + runs * np.sin(np.arange(90))
     found = settling(decays, tolerance=0.01)
     assert found.drifts
-    # e^-3 of about 1 is left after the window; each further third leaves 1 / e of it
+    # after the window, e^-3 of about 1 remains; each further third reduces it to 1 / e
     mean = (1 - math.exp(-1)) * math.exp(-2)
     assert found.factor == pytest.approx(1 + math.log(mean / (1 - math.exp(-1)) * math.exp(-1) / 0.01) / 3, abs=0.35)
     assert settling(decays, tolerance=0.001).factor > found.factor > 1

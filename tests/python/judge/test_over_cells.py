@@ -1,4 +1,4 @@
-"""Tests for the rule over cells: the data printed in the documentation, and the resulting verdict."""
+"""Tests for the rule over cells: the documentation's data, and the resulting verdict."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_parts_the_cells_is_told():
 
 
 def test_estimates_of_the_same_runs_are_paired():
-    """The mean of two cells with common losses has the uncertainty of their common part, which cancels in a quotient."""
+    """The mean of two cells with common losses keeps the uncertainty of the common part, which cancels in a quotient."""
     rng = np.random.default_rng(3)
     common, base = rng.lognormal(0, 0.4, 500), np.full(500, 1.0)
     first, second = (common * (1 + 0.05 * rng.standard_normal(500)) for _ in range(2))
@@ -78,7 +78,7 @@ def test_a_mean_that_a_few_runs_carry_has_no_interval():
 
 
 def test_counts_that_differ_by_one_and_timeouts_beside_packets_have_an_interval():
-    """Neither has an infinite mean: nearly all counts equal their median, and with two scales the larger one ends the tail."""
+    """Neither has an infinite mean: nearly all counts equal their median, and with two scales the larger one cuts off the tail."""
     rng = np.random.default_rng(7)
     least = rng.poisson(0.3, 2000).astype(float)
     counts = least + (rng.random(2000) < 0.1)
@@ -90,7 +90,7 @@ def test_counts_that_differ_by_one_and_timeouts_beside_packets_have_an_interval(
 
 
 def test_cells_without_chance_leave_the_mean_its_runs():
-    """A page of one segment, where nothing can differ, is exactly 0: it halves the mean and its interval, and adds no runs."""
+    """A one-segment page, where nothing can differ, is exactly 0: it halves the mean and its interval, and adds no runs."""
     values = np.random.default_rng(11).lognormal(0, 0.4, 300)
     drawn = Evidence.of(mean_over_runs(values, runs="one"), "drawn", above(0))
     found = general([drawn, Evidence(label="exact", value=0.0, bound=above(0))]).evidence[0]

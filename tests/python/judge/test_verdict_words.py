@@ -166,7 +166,7 @@ def test_seeds_of_a_plan_are_bounded():
 
 
 def test_what_is_written_does_not_tell_in_which_order_numbers_were_added():
-    """The sums of several threads differ in the last of sixteen digits."""
+    """Sums from several threads differ in the last of sixteen digits."""
     up, down = (0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3)
     assert up != down
     assert finite(up) == finite(down)

@@ -1,4 +1,4 @@
-"""Helpers that open the lab's page in a browser, for its tests."""
+"""Helpers for tests that open the lab's page in a browser."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def text(tab: Browser, selector: str) -> str:
 
 
 def write(tab: Browser, value: str) -> None:
-    """Replace the editor's text with another scenario, like a paste."""
+    """Replace the editor's text with another scenario, as a paste would."""
     tab.run("at('text').focus(); at('text').select()")
     tab.ask("Input.insertText", text=value)
 

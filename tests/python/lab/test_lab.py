@@ -1,4 +1,4 @@
-"""Tests for the lab: the page's module gives the results of the native engine, in Node and in Chromium, and the page reacts to its user."""
+"""Tests for the lab: the page's module reproduces the native engine's results, in Node and in Chromium, and the page reacts to its user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE = {"first", "fetch-lossy", "l4s", "transactions", "pcc-shallow", "video"}
 
 
 def jobs() -> list[tuple[dict[str, Any], str]]:
-    """Return the jobs in the form for the page, and in the form for the native engine."""
+    """Return the jobs in the page's form and in the native engine's form."""
     files = [
         [f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()] for file in SCENARIOS.glob("traces/*")
     ]
@@ -50,7 +50,7 @@ def jobs() -> list[tuple[dict[str, Any], str]]:
 
 
 def tables(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return tables of the native engine in the form of `node.js`, with text instead of codes."""
+    """Return native-engine tables in the form of `node.js`, with text instead of codes."""
     told = lambda kind, values: values if kind == "str" else base64.b64encode(values).decode()  # noqa: E731
     return {
         name: {column: [kind, told(kind, values)] for column, (kind, values) in columns.items()}
@@ -59,7 +59,7 @@ def tables(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def spelt(table: dict[str, Any]) -> dict[str, Any]:
-    """Return a table of `node.js` with text instead of codes."""
+    """Return a `node.js` table with text instead of codes."""
     found = {}
     for name, (kind, data, names) in table.items():
         codes = memoryview(base64.b64decode(data)).cast("I") if kind == "str" else ()

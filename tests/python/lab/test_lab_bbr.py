@@ -1,5 +1,5 @@
-"""Tests that BBR written in JavaScript against the contract is identical to the built-in one, bit for bit, and that unsupported features of a page
-are refused by name.
+"""Tests that BBR written in JavaScript against the contract matches the built-in one bit for bit, and that features
+unsupported in a page are refused by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests for `ackclock lab --lesson`: a teacher's lesson in the page, as a student sees it, up to the mark for the answer."""
+"""Tests for `ackclock lab --lesson`: a teacher's lesson in the page, as seen by a student, up to the mark for the answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_lesson_by_path_is_in_the_page_in_place_of_the_others(
     course: Path, tab: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page without its module, which runs nothing: a lesson's content appears before the first run."""
+    """The page without its module runs nothing: a lesson's content must appear before the first run."""
     empty = course / "lab.html"
     empty.write_text(tool("lab").page(b""), encoding="utf-8")
     monkeypatch.setattr(_lab, "PAGE", empty)
@@ -76,7 +76,7 @@ def test_a_lesson_by_path_is_in_the_page_in_place_of_the_others(
     assert tab.run("at('text').value") == lesson.scenario
     assert tab.run("[...at('tasks').children].map((task) => task.textContent)") == ["Get the mean RTT below 50 ms."]
     assert tab.run("document.querySelectorAll('#tasks .done').length") == 0
-    # on a phone nothing in it is wider than the screen
+    # on a phone, nothing in it is wider than the screen
     tab.open(course / "course.html", width=390)
     tab.run("at('lessons').value = 'short-queues'; at('lessons').dispatchEvent(new Event('change'))")
     tab.wait("!at('lesson').hidden")
@@ -106,12 +106,12 @@ def test_a_student_does_the_task_and_hands_in_the_link(
     (lesson,) = lessons(["short-queues.toml"])
     shown = "state.result?.text === at('text').value && !runner.job && !runner.next"
     with served("--lesson", "short-queues.toml") as address:
-        tab.ask("Page.navigate", url=address)  # the first of the teacher's lessons opens by itself
+        tab.ask("Page.navigate", url=address)  # the teacher's first lesson opens automatically
         tab.wait("location.protocol === 'http:' && document.body?.dataset.drawn !== undefined")
         tab.wait(f"!at('lesson').hidden && {shown}")
         assert tab.run("[document.querySelectorAll('#tasks .done').length, state.sliders.length]") == [0, 1]
         right = lesson.answered(lesson.tasks[0])
-        other = right.replace('delay = "20 ms"', 'delay = "5 ms"')  # a key that the task does not leave open
+        other = right.replace('delay = "20 ms"', 'delay = "5 ms"')  # a key that the task fixes
         for text, done in ((other, False), (right, True)):
             write(tab, text)
             tab.wait(f"at('text').value === {json.dumps(text)} && {shown}")
@@ -122,5 +122,5 @@ def test_a_student_does_the_task_and_hands_in_the_link(
     assert main(["lesson", "grade", "ada.txt", "--lesson", "short-queues.toml", "--json"]) == 0
     (mark,) = json.loads(capsys.readouterr().out)["marks"]
     assert mark["points"] == mark["of"] == 1
-    opened(tab)  # the page as built has the package's lessons
+    opened(tab)  # the page as built contains the packaged lessons
     assert tab.run("LESSONS.length") > 1

@@ -1,5 +1,5 @@
-"""Tests for controllers in JavaScript: they equal the same ones in Python, obey the same rules, and have no access to
-the page.
+"""Tests for controllers in JavaScript: they match their Python counterparts, obey the same rules, and have no access
+to the page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import ackclock
 from ackclock import controllers, load
 from ackclock.controllers import Controller
 
-# both controllers fold every value that they receive into the window, so that any different value changes the digest
+# both controllers fold every received value into the window, so that any difference changes the digest
 FOLDS = """
 class Folds {
   wants_rate = true;
@@ -318,7 +318,7 @@ def test_a_reader_writes_a_controller_checks_it_and_hands_it_on(tab, tmp_path):
     # a controller from a link waits for the user's consent
     tab.wait("!at('mine-trust').hidden && at('state').textContent.startsWith('the link brings a controller')")
     assert tab.run("runner.own") == ""
-    # a refusal cancels the earlier request, whose late answer would otherwise replace it
+    # a refusal cancels the earlier request, whose late response would otherwise replace it
     assert tab.run(
         "runner.ask({ text: at('text').value, seed: 1, budget_ms: 9e3, memory: MEMORY, asked: 0 }); ask(); [runner.job, runner.next]"
     ) == [
@@ -374,7 +374,7 @@ def test_a_controller_reaches_nothing_but_its_arguments(tab):
             put(tab, f"class Evil {{ on_ack(w) {{ {reach}; }} on_congestion_event(w) {{ return w.cwnd / 2; }} }}")
             tab.wait("at('state').textContent.startsWith('controller Evil, on_ack at ')")
             assert said in text(tab, "#state"), (reach, text(tab, "#state"))
-        # the page's policy blocks the requests that the language itself can make
+        # the page's policy blocks requests that the language itself can make
         put(
             tab,
             f"class Evil {{ on_ack(w) {{ import('http://127.0.0.1:{port}/x.js').catch(() => 0); }} on_congestion_event(w) {{ return w.cwnd / 2; }} }}",

@@ -1,5 +1,5 @@
-"""Tests for the lab's views: the animation shows the run's packets, further seeds are real runs, completion knows the
-schema, files are correct.
+"""Tests for the lab's views: the animation shows the run's packets, further seeds are real runs, completion follows
+the schema, files are correct.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_the_animation_shows_what_the_queues_hold(tab, name):
     longest = run.links["max_wait_s"].max() + 0.01
     for (link, t), have in zip(asked, shown, strict=True):
         held = known[link, t] + 1 if known[link, t] else min(have, 1)
-        # a packet that an AQM drops from the head never reaches the link, so the animation does not show its wait
+        # a packet dropped from the head by an AQM never reaches the link, so the animation does not show its wait
         lost = drops.filter(
             (pl.col("reason") == "aqm") & (pl.col("link") == link) & pl.col("t_s").is_between(t, t + longest)
         )
@@ -82,7 +82,7 @@ def test_the_animation_goes_with_the_cursor(tab):
     tab.run("at('film-play').click()")
     assert text(tab, "#film-play") == "Play"
     assert tab.run("at('film').toDataURL()") != before
-    # each run has a separate animation
+    # each run has its own animation
     write(tab, FIRST.replace("10 Mbit", "5 Mbit"))
     tab.wait("state.result?.text.includes('5 Mbit') && filming.reel !== null")
     # the rest of a run that is too long for one animation is recorded on demand
@@ -180,7 +180,7 @@ def press(tab: Browser, key: str) -> None:
 @chromium
 def test_what_is_saved_is_what_was_run(tab, tmp_path):
     opened(tab)
-    tab.run(  # the download: the blob of the link that the page clicks
+    tab.run(  # the download: the blob behind the link that the page clicks
         "globalThis.kept = {}; URL.createObjectURL = (blob) => { globalThis.saved = blob; return '#'; };"
         "HTMLAnchorElement.prototype.click = async function () {"
         " const blob = saved; kept[this.download] = [blob.type, await blob.text()]; }"
@@ -199,7 +199,7 @@ def test_what_is_saved_is_what_was_run(tab, tmp_path):
     assert saved["cwnd"].to_list() == run.acks["cwnd"].to_list()
     assert saved["t_s"].to_list() == run.acks["t_s"].to_list()
     assert text(tab, "#command") == "ackclock run first.toml --seed 1"
-    # and the command gives the digest that the page shows
+    # and the command reports the digest shown by the page
     assert tab.run("document.body.dataset.digest") == run.digest
 
 

@@ -1,5 +1,5 @@
-"""Tests for lessons as files: the notebook is generated from them, answers solve their tasks, a teacher's lessons are judged, and submissions
-are read as data.
+"""Tests for lessons as files: the notebook is generated from them, answers solve their tasks, a teacher's lessons are
+checked, and submissions are read as data only.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_the_notebook_is_made_of_the_lessons():
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=[lesson.id for lesson in LESSONS])
 def test_each_answer_shows_what_its_task_asks_and_the_scenario_alone_does_not(lesson, monkeypatch):
-    """Checked in the notebook, and by the command's own judgement."""
+    """Checked in the notebook, and by the command itself."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
     assert check(lesson) == []
     names: dict[str, Any] = {}
@@ -125,7 +125,7 @@ def test_the_curve_of_cubic_is_that_of_the_engine(monkeypatch):
         for t, w in zip(line.get_xdata()[2:-2], line.get_ydata()[2:-2], strict=True):
             away.append(abs(run.samples.filter(run.samples["t_s"] <= t)["cwnd"][-1] - w))
     assert max(away) <= 4
-    # its points at K lie at W_max, where the curve is flat
+    # its points at t = K lie at W_max, where the curve is flat
     assert sum(len(line.get_xdata()) == 1 for line in above.lines) >= 2
     names["plt"].close("all")
 
@@ -170,7 +170,7 @@ def test_a_lesson_of_a_teacher_is_judged_taught_and_graded(own, capsys):
         "left as it is in the lesson",
         "found a change of network.bottleneck.delay; allowed: of network.bottleneck.queue.limit",
     ]
-    # a lesson that gives its answer away, and one whose answer shows nothing
+    # a lesson that reveals its answer, and one where a correct answer proves nothing
     (own / "easy.toml").write_text(OWN.replace("< 0.05", "< 5").replace("<= 60", "<= 600"), encoding="utf-8")
     (own / "hard.toml").write_text(OWN.replace("< 0.05", "< 0.001"), encoding="utf-8")
     assert main(["lesson", "check", "easy.toml", "hard.toml"]) == 1
@@ -285,7 +285,7 @@ def squeezed(data: bytes) -> str:
 
 
 def kinds(lesson: Any) -> dict[str, tuple[str, bytes | str, bool]]:
-    """Return for each kind of answer the file's suffix, its contents, and whether it is right."""
+    """For each kind of answer, return the file's suffix and contents, and whether it is right."""
     right = lesson.answered(lesson.tasks[0])
     link = f"https://example.org/lab.html{_link.made(right)}&lesson={lesson.id}"
     notebook = handed_in(lesson, f"text = '''{right}'''\n")
@@ -329,7 +329,7 @@ def kinds(lesson: Any) -> dict[str, tuple[str, bytes | str, bool]]:
 
 
 def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, capsys):
-    """Right, wrong, truncated and hostile answers give a mark each, and no traceback."""
+    """Right, wrong, truncated and hostile answers get a mark each, and no traceback."""
     (lesson,) = lessons(["short-queues.toml"])
     known = kinds(lesson)
     drawn = random.Random(66).sample(sorted(known), 30)
@@ -337,7 +337,7 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     for n, kind in enumerate(drawn):
         ending, inside, _ = known[kind]
         place = own / "handed" / f"s{n:02}"
-        if n % 2:  # in the form of nbgrader's folder `submitted`
+        if n % 2:  # laid out like nbgrader's folder `submitted`
             (place / "homework").mkdir(parents=True)
             place = place / "homework" / "answer"
         place.with_suffix(f".{ending}").write_bytes(inside if isinstance(inside, bytes) else inside.encode())
@@ -353,7 +353,7 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     points = {row["student"]: float(row["points"]) for row in rows if row["lesson"]}
     assert points.pop("elsewhere") == 0
     assert points == {f"s{n:02}": 2.5 * known[kind][2] for n, kind in enumerate(drawn)}
-    # each wrong answer gets a reason, and the allowed values if something was found
+    # for each wrong answer a reason is given, with the allowed values if a value was found
     for n, kind in enumerate(drawn):
         said = [row["said"] for row in rows if row["student"] == f"s{n:02}" and row["said"]]
         assert bool(said) or known[kind][2], kind
@@ -364,7 +364,7 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
 
 @pytest.mark.parametrize("kind", ["right link", "right, a literal", "wrong, as handed out"])
 def test_answers_to_another_lesson_alone_are_one_line(own, capsys, kind):
-    """A teacher who forgets --lesson is told so; nobody gets 0 of all points for it."""
+    """If a teacher forgets --lesson, a message says so, and no student is given 0 points."""
     (lesson,) = lessons(["short-queues.toml"])
     ending, inside, right = kinds(lesson)[kind]
     (own / "handed-in").mkdir()
@@ -398,13 +398,13 @@ def test_names_stand_before_links_and_the_best_answer_counts(own):
     marks, loose = grade([*collect(["many.txt"], [lesson])], [lesson])
     assert [mark.points for mark in marks] == [0]
     assert "found more than 20 answers" in loose[0].said
-    # a link alone, and one without a lesson name where there is only one lesson
+    # a link alone, and one without a lesson name if there is only one lesson
     marks, _ = grade([*collect([right.partition("&lesson")[0]], [lesson])], [lesson])
     assert [mark.points for mark in marks] == [2.5]
 
 
 def test_what_a_run_records_is_no_change_of_the_scenario(own):
-    """The link of a report's run: `run --report` adds keys below `record`, of which the student knows nothing."""
+    """The link to a report's run: `run --report` adds keys below `record` that are unknown to the student."""
     import tomllib
 
     from ackclock import Scenario
@@ -417,7 +417,7 @@ def test_what_a_run_records_is_no_change_of_the_scenario(own):
     assert (given(right).points, given(right).said) == (2.5, "")
     alone = watched(Scenario.from_dict(tomllib.loads(lesson.scenario))).to_toml()
     assert (given(alone).points, given(alone).said) == (0, "left as it is in the lesson")
-    # a warm-up as long as the run hides the queue, and gives no point
+    # a warm-up as long as the run hides the queue, and earns no point
     hidden = lesson.scenario.replace("100 packets", "99 packets") + '\n[record]\nwarm_up = "1999 ms"\n'
     assert given(hidden).points == 0
     assert "2 * links.max.max_packets <= 60 (" in given(hidden).said or "flows.0.mean_rtt_s" in given(hidden).said

@@ -1,4 +1,4 @@
-"""Tests for the features of a source and a kernel: missing ones are reported before anything is unpacked, and refused by name."""
+"""Tests for the features of kernel sources and kernels: missing ones are reported before anything is unpacked, and refused by name."""
 
 from __future__ import annotations
 
@@ -117,3 +117,11 @@ def test_a_scenario_that_needs_what_the_kernel_lacks_is_refused_by_name() -> Non
         translated({"accecn_option": 2}, "codel", old)
     assert translated({"ecn": "ask"}, "codel", old)
     assert translated({"ecn": "accecn"}, "dualpi2", Has(release="7.3.4", controllers=("cubic",)))
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("\tenter_turnstile(mm_id);\n", True), ("\tint status = 0;\n", False)])
+def test_the_clock_without_a_call_is_for_kernels_with_a_turnstile(tmp_path: Path, text: str, wanted: bool) -> None:
+    """Linux 6.1 and 6.12 have none."""
+    patch = Path(__file__).parents[3] / "linux/patches/0008-clock-without-a-call.patch"
+    place = tree(tmp_path / "t", {"arch/um/os-Linux/skas/process.c": f"void userspace(void)\n{{\n{text}}}\n"})
+    assert _facts.concerns(place, patch.read_bytes()) is wanted

@@ -1,4 +1,4 @@
-"""Tests for `ackclock linux list` and `remove`: the files that are removed, and those that another kernel still needs."""
+"""Tests for `ackclock linux list` and `remove`: files that are removed, and files still needed by another kernel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests for the linux backend: its host side with scripts in place of kernels, and the real kernel if it is built.
-
+"""Tests for the linux backend: its host side with scripts in place of kernels, and the real kernel, if built.
 Length: one script that acts as a kernel serves all tests.
 """
 
@@ -137,7 +136,7 @@ def test_a_guest_that_never_ends_is_ended_and_leaves_nothing(
 
 
 def test_a_guest_ends_with_the_process_that_started_it(fake: Any, scenario_file: Path, tmp_path: Path) -> None:
-    """SIGKILL leaves the process no time to end its guest."""
+    """After SIGKILL the process has no time to end its guest."""
     note = tmp_path / "pids"
     fake(
         "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '1000'])\n"
@@ -182,7 +181,7 @@ def test_a_guest_that_fails_is_told_in_a_line(
 def test_an_evaluation_whose_guest_program_is_gone_is_exit_code_3(
     fake: Any, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The sources may be edited during the run. A guest that fails gives exit code 4."""
+    """The sources may be edited during the run. A failing guest causes exit code 4."""
     argv = ["evaluate", "cubic", "--backend", "linux", "--quick", "--rows", "12", "--jobs", "1"]
     fake("raise SystemExit(1)")
     assert main([*argv, "--out", str(tmp_path / "fails")]) == 4
@@ -269,7 +268,7 @@ def test_what_holds_an_ack_back_has_no_slack_where_the_rtt_does_not_bound_it() -
 
 
 def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
-    """Return the disciplines in a row, in the words of `tc`."""
+    """Return the consecutive disciplines, as `tc` names them."""
     network = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", KERNEL)["network"]
     return [stage["qdisc"]["leaf"]["words"] for stage in network[way]]
 
@@ -296,7 +295,7 @@ def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", KERNEL)
     first, second = job["network"]["forward"]
-    assert first["qdisc"]["shaper"] == {"rate": 2_500_000, "burst": 0, "overhead": -14}
+    assert first["qdisc"]["shaper"] == {"rate": 2_500_000, "burst": 0, "overhead": -14, "bucket": False}
     leaf = first["qdisc"]["leaf"]
     assert leaf["words"] == "codel limit 1000 target 5000us interval 100000us noecn"
     # TCA_CODEL_LIMIT, TARGET, INTERVAL, ECN
@@ -322,6 +321,16 @@ def test_packets_take_the_memory_that_their_device_takes() -> None:
             ScenarioError, match=rf'packet_memory: found "{other}".*allowed: "{real}", where .*{network}'
         ):
             _translate.job(json.loads(told.to_engine_json()), 1, network, KERNEL)
+
+
+def test_packets_of_several_segments_are_handed_on_over_the_relay_too() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("flows.0.stack.tso", True)
+    plan = _translate.job(json.loads(scenario.to_engine_json()), 1, "relay", KERNEL)["network"]
+    assert plan["whole"] is True
+    assert _translate.packet_memory(plan) == "handed-on"
+    told = scenario.set("flows.0.stack.packet_memory", "copied")
+    with pytest.raises(ScenarioError, match=r'packet_memory: found "copied"'):
+        _translate.job(json.loads(told.to_engine_json()), 1, "relay", KERNEL)
 
 
 def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:

@@ -48,7 +48,7 @@ def test_cake_decides_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
 
 @pytest.mark.parametrize(("isolation", "share"), [("triple-isolate", 0.5), ("flows", 0.25), ("dual-srchost", 0.5)])
 def test_hosts_share_as_the_kernels(kernel: linux.Kernel, isolation: str, share: float) -> None:
-    """Three flows of one host share the link with one flow of another host."""
+    """Three flows from one host share the link with one flow from another."""
     scenario = cell({**PACED, "isolation": isolation}, {"count": 3}, {"count": 1})
     runs = (ackclock.run(scenario), linux.run(scenario, network="qdisc"))
     ours, theirs = (run.flows["goodput_bps"][3] / run.flows["goodput_bps"].sum() for run in runs)

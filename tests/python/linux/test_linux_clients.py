@@ -1,5 +1,5 @@
-"""Tests for clients that arrive and leave, for populations and for the kernel part of studies: the input of the guest, and runs in the real
-kernel if it is built.
+"""Tests for clients that arrive and leave, for populations and for the kernel part of studies: the guest's input, and
+runs in the real kernel, if built.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_every_claim_is_asked_of_the_kernel_or_told_why_not(name: str) -> None:
     assert sorted(asked + left_out) == sorted(claim.id for claim in study.claims)
     for scenario in part.scenarios().values():
         flow = scenario.flows[0]
-        assert flow.recovery is None or name == "prr"  # the kernel has more rules than the one tested here
+        assert flow.recovery is None or name == "prr"  # the kernel has more rules than those tested here
         if flow.recovery is None:
             job(scenario.set("flows.0.congestion_control", "cubic"))
 
@@ -144,7 +144,8 @@ def test_the_same_clients_come_to_both_backends(kernel: linux.Kernel, network: A
         assert apart.max() < 200e-6, column  # the kernel's clock continues while its sockets are read
     told, wanted = real.transaction_summary, ours.transaction_summary
     assert told.select("started", "completed").equals(wanted.select("started", "completed"))
-    # in the simulator a connection ends when its application has seen both ends close, in the kernel when the last FIN is acknowledged
+    # a simulated connection ends when its application has seen both ends close, a kernel connection when the last FIN
+    # is acknowledged
     assert ((told["max_open"] / wanted["max_open"]).is_between(0.7, 1.0)).all()
     if network == "relay":
         counted = ("arrivals", "arrivals_syn_fin", "dropped_queue", "max_packets")

@@ -1,4 +1,4 @@
-"""Tests for flows over datagrams on the linux backend: PCC and plain traffic through real sockets."""
+"""Tests for datagram flows on the linux backend: PCC and plain traffic through real sockets."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_packets_of_several_segments_need_the_kernels_disciplines() -> None:
 
 
 def test_plain_traffic_meets_the_simulators_losses_and_times(kernel: linux.Kernel, tmp_path: Path) -> None:
-    """The sequence of periods and the losses are identical; delays differ by the time that reading a clock takes."""
+    """The sequence of periods and the losses are identical; delays differ by the time needed to read a clock."""
     scenario = one({"workload": ON_OFF}, loss={"kind": "bernoulli", "p": "5 %"})
     capture = tmp_path / "sent.pcapng"
     real, simulated = linux.run(scenario, seed=5, network="relay", pcap=capture), ackclock.run(scenario, seed=5)

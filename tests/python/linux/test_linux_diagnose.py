@@ -19,7 +19,7 @@ SMALL = {"receive_buffer": "64 KiB"}
 
 
 def scenario(*lost: int, **flow: Any) -> ackclock.Scenario:
-    """Return a scenario with one flow over 20 Mbit/s and 40 ms; the segments with these numbers are lost."""
+    """Return a scenario with one flow over a 20 Mbit/s, 40 ms path; the segments with these numbers are lost."""
     link: dict[str, Any] = {
         "rate": "20 Mbit/s",
         "delay": "20 ms",
@@ -83,7 +83,7 @@ def test_the_stop_watches_are_the_kernels_to_the_tick(
 def test_a_capture_of_the_kernel_tells_what_was_lost_and_what_held_it(
     kernel: linux.Kernel, tmp_path: Path, lost: tuple[int, ...]
 ) -> None:
-    """The losses are those of the script; the receiver's window is the limit for as long as the kernel's stopwatch says."""
+    """The losses are those of the script; the receive window limits the flow for as long as measured by the kernel's stopwatch."""
     path = tmp_path / "kernel.pcapng"
     run = linux.run(scenario(*lost, workload=MANY, stack=SMALL), network="relay", pcap=path)
     found = diagnose(path)
@@ -95,6 +95,6 @@ def test_a_capture_of_the_kernel_tells_what_was_lost_and_what_held_it(
     assert found.sent.lost == tuple((n, 0) for n in lost)
     assert len(lost) == row["retransmissions"]
     life = row["stop_s"] - row["start_s"]
-    if not lost:  # the stopwatch continues during recovery, the causes do not
+    if not lost:  # the kernel's stopwatch continues during recovery, our causes do not
         assert found.replay.seconds["rwnd"] == pytest.approx(row["rwnd_limited_s"], abs=0.01 * life)
     assert found.path.base_rtt_s == pytest.approx(40e-3 + 1514 * 8 / 20e6, rel=0.02)

@@ -1,4 +1,4 @@
-"""Compares the simulator with the real kernel, ACK by ACK, if the kernel is built."""
+"""Compares the simulator with the real kernel, if built, ACK by ACK."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_means_of_equal_runs_are_equal_though_one_was_sampled_for_longer(kernel:
 
 @pytest.fixture
 def named(kernel: linux.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Return the kernel under two names, in a separate cache."""
+    """Return the same kernel under two names, in a separate cache."""
     real = _cache.folder()
     mine = tmp_path / "ackclock" / "linux"
     mine.mkdir(parents=True)
@@ -89,7 +89,7 @@ def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: lin
 
 
 def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> None:
-    # with the memory accounting of a TUN device the 23rd ACK differs, and every second one after it
+    # with a TUN device's memory accounting, the 23rd ACK and every second one after it differ
     result = compare(bulk(N1, "yeah", seconds=5), network="qdisc")
     by = {row.quantity: row for row in result.agreement}
     assert result.events > 1000, str(result.divergence)
@@ -100,8 +100,8 @@ def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> 
 def test_dctcp_is_the_kernels_also_where_two_acks_arrive_in_one_nanosecond(
     kernel: linux.Kernel, rate: int, rtt_ms: int
 ) -> None:
-    # A change of the mark triggers two simultaneous ACKs. Without a rate on the return path both sides receive them at one instant, and
-    # the writer that the first one wakes up continues after the second.
+    # A change of the mark triggers two simultaneous ACKs. Without a rate on the return path, both sides receive them
+    # at the same instant, and the writer woken up by the first one continues after the second.
     def scenario(**back: str) -> ackclock.Scenario:
         delay = f"{rtt_ms / 2} ms"
         queue = {"kind": "dualpi2", "classifier": "any-ect"}
@@ -122,7 +122,7 @@ def test_dctcp_is_the_kernels_also_where_two_acks_arrive_in_one_nanosecond(
 
 
 def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
-    # ACKs 1.01 ms apart release segments 1.01 ms apart: the first such pair coincides at 2.98 s
+    # ACKs 1.01 ms apart release segments 1.01 ms apart; the first coincidence is at 2.98 s
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "3.2 s",

@@ -44,7 +44,7 @@ def test_every_command_reads_what_a_backend_writes(
 def test_numbers_that_the_kernel_does_not_tell_are_dashes(
     kernel: linux.Kernel, tmp_path: Path, network: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The kernel's queues do not count drops of single flows: dashes appear on the terminal, and in a page made from the folder."""
+    """The kernel's queues do not count drops per flow, so dashes appear on the terminal and in a page made from the folder."""
     asked = ["--set", "duration=1 s", "--set", "record.performance=true", "--network", network]
     assert main(["run", "first", "--backend", "linux", *asked, "--out", str(tmp_path / "run")]) == 0
     (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("│ all "))

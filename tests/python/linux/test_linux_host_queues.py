@@ -75,7 +75,7 @@ def test_hosts_queue_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
 @pytest.mark.parametrize(
     ("host", "stack", "network", "key"),
     [
-        (LINE, {}, "relay", "flows.0.host"),
+        (LINE, {"small_queues": False}, "relay", "flows.0.stack.small_queues"),
         ({**LINE, **FQ}, {"small_queues": False}, "qdisc", "flows.0.stack.small_queues"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Compares hosts whose cards merge and split packets with the real kernel."""
+"""Compares hosts with NICs that merge and split packets with the real kernel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 
 import ackclock
 from ackclock import linux
+from ackclock.diff import compare
 from ackclock.errors import ScenarioError
 
 HANDED_ON = {"packet_memory": "handed-on"}
-"""Memory layout of packets at a receiver behind the kernel's veth."""
+"""Memory layout of packets received through the kernel's veth."""
 GRO = {"gro": True, "gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 2}
 CUTS = {"cuts_packets": True}
 CELLS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -80,7 +81,7 @@ ROUTERS: dict[str, dict[str, Any]] = {
 
 
 def behind_a_router_that_merges(changes: dict[str, Any]) -> ackclock.Scenario:
-    """Return hosts whose cards split and merge packets, and a router whose card merges the pieces that arrive over 1 Gbit/s."""
+    """Return hosts with NICs that split and merge packets, and a router with a NIC that merges the pieces arriving over 1 Gbit/s."""
     network = {
         "network.access": {"rate": "1 Gbit/s"},
         "network.reverse": {"bottleneck": {"delay": "20 ms"}, "access": {}},
@@ -97,14 +98,14 @@ def test_cards_act_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
     assert flow["goodput_bps"] == pytest.approx(real["goodput_bps"], rel=0.02)
     assert samples["srtt_s"].mean() == pytest.approx(real_samples["srtt_s"].mean(), rel=0.05)
     assert flow["retransmissions"] == pytest.approx(real["retransmissions"], rel=0.15, abs=3)
-    # packets have other sizes at the end of the kernel's send buffer
+    # at the end of the kernel's send buffer, packet sizes differ
     assert flow["acks_received"] == pytest.approx(real["acks_received"], rel=0.07)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ROUTERS)
 def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
-    """Single runs end in one of several states, and a dropped packet contains many segments, so the mean of twelve paths is compared."""
+    """Single runs end in one of several states, and a dropped packet contains many segments, so means over twelve paths are compared."""
     ours, theirs, unmerged = [], [], []
     for delay in (16, 17, 18, 19, 21, 22, 23, 24, 26, 27, 28, 29):
         scenario = behind_a_router_that_merges({**ROUTERS[name], "network.bottleneck.delay": f"{delay} ms"})
@@ -126,7 +127,7 @@ def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: st
     assert srtts[0] == pytest.approx(srtts[1], rel=0.05)
     assert mean(ours, "retransmissions") == pytest.approx(mean(theirs, "retransmissions"), rel=0.15, abs=3)
     assert mean(ours, "acks_received") == pytest.approx(mean(theirs, "acks_received"), rel=0.03)
-    # the same queue of single segments has another goodput, or several times the losses
+    # the same queue of single segments yields a different goodput, or several times the losses
     merged, single = ([mean(runs, key) for key in ("goodput_bps", "retransmissions")] for runs in (ours, unmerged))
     assert merged[0] > 1.3 * single[0] or 3 * merged[1] < single[1]
 
@@ -137,7 +138,6 @@ def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: st
         ({"hosts.0.tick": "1 ms"}, "qdisc", "hosts.0.tick"),
         ({"hosts.0.preset": "light"}, "qdisc", "hosts.0.preset"),
         ({"hosts.0.receive_interval": "50 us"}, "qdisc", "hosts.0.receive_interval"),
-        ({}, "relay", "flows.0.peer_host"),
         ({"network.bottleneck.merging": {}}, "relay", "network.bottleneck.merging"),
         (
             {"network.bottleneck.merging": {"receive_interval": "50 us"}},
@@ -151,6 +151,20 @@ def test_what_the_kernels_devices_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(ScenarioError, match=key):
         linux.run(cell(GRO, {}, changes), network=network)
+
+
+@pytest.mark.parametrize(("card", "whole"), [({}, True), (CUTS, False), ({**GRO, **CUTS}, False), (GRO, True)])
+def test_the_relay_carries_and_merges_packets_of_several_segments(
+    kernel: linux.Kernel, card: dict[str, Any], whole: bool
+) -> None:
+    told = compare(cell(card, {"tso": True}, {"duration": "3 s"}), network="relay")
+    (flow,) = told.flows
+    ours, theirs = flow.goodput_bps
+    assert ours == pytest.approx(theirs, rel=0.005)
+    assert flow.retransmissions[0] == pytest.approx(flow.retransmissions[1], rel=0.05)
+    assert flow.events > 900, "identical far beyond slow start"
+    sent = told.kernel.acks.filter(told.kernel.acks["event"] == "send")["len"]
+    assert (sent > 1448).any() == whole
 
 
 def test_both_ends_cut_packets_up_or_none(kernel: linux.Kernel) -> None:

@@ -1,5 +1,5 @@
-"""Tests that keys accepted by the linux backend make a difference in the kernel; the others are refused
-(tools/kernel_keys.py).
+"""Tests that keys accepted by the linux backend have an effect in the kernel, and that all others are
+refused (tools/kernel_keys.py).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LINUX_DOES_IT = {
     ("stack", "mtu_probing", "off"), ("stack", "pacing", False),
     ("stack", "packet_memory", "copied"), ("stack", "packet_memory", "handed-on"),
     ("host", "name", "x"), ("host", "cuts_packets", False), ("host", "gro", False),
-    # parts of keys that are refused, or that change nothing alone
+    # parts of keys that are refused, or that change nothing on their own
     ("host", "slice", "7 ms"), ("host", "batch_flush", "7 ms"), ("host", "burst", 3), ("host", "catch_up", "none"),
     ("host", "preset", "clean"), ("host", "shared", True), ("host", "shared", False), ("host", "receives_on", False),
     ("host", "emulates_links", False), ("host", "busy_wait", False),
 }  # fmt: skip
-"""Values that are accepted because they are the kernel's behaviour anyway."""
+"""Values accepted because they match the kernel's behaviour anyway."""
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -51,7 +51,7 @@ def keys_of(kind: str) -> list[dict[str, Any]]:
 
 
 def values(takes: dict[str, Any]) -> Iterator[Any]:
-    """Return some values that differ from every default."""
+    """Return values that differ from every default."""
     match takes["takes"]:
         case "flag":
             yield from (True, False)
@@ -72,7 +72,7 @@ def values(takes: dict[str, Any]) -> Iterator[Any]:
 
 
 def accepted(place: str, key: str, value: Any) -> bool:
-    """Return whether the backend accepts the scenario, over either network."""
+    """Return whether the backend accepts the scenario on either network."""
     import ackclock
 
     row = KEYS.Row(key="name", value="")

@@ -1,4 +1,4 @@
-"""Tests for `ackclock live`: checks before anything runs, and programs of this machine in the kernel if it is built."""
+"""Tests for `ackclock live`: checks before anything runs, and this machine's programs in the kernel, if built."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def built() -> bool:
 real = pytest.mark.skipif(not built(), reason="the kernel or the guest program is not built")
 iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 SPINS = "0006-time-for-programs.patch"
-"""Kernel patch without which iperf3's server, which polls the time in a loop, never sleeps."""
+"""Kernel patch without which iperf3's server never sleeps, because it polls the clock in a loop."""
 
 
 def live(*words: str) -> int:
@@ -183,7 +183,7 @@ http {
 @pytest.mark.deep
 @pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("curl")), reason="nginx and curl are not installed")
 def test_curl_is_served_by_nginx_when_the_workload_says(tmp_path, capsys, monkeypatch):
-    """A `fetch` with requests and responses of the same length takes as long as curl to within a tick: here to a microsecond."""
+    """A `fetch` with requests and responses of the same length takes as long as curl to within a tick, here to within a microsecond."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "response").write_bytes(bytes(14_000))
     (tmp_path / "nginx.conf").write_text(NGINX % tmp_path)
@@ -222,3 +222,88 @@ def test_another_folder_and_files_that_were_touched_make_the_same_run(tmp_path, 
         assert live("--client", program, "--json") == 0
         digests.append(json.loads(capsys.readouterr().out)["digest"])
     assert len(set(digests)) == 1
+
+
+SPINNER = """
+import json, threading, time
+
+def readings():
+    at, count = time.monotonic_ns(), 0
+    while time.monotonic_ns() == at:
+        count += 1
+    return count, time.monotonic_ns() - at
+
+time.sleep(1)
+found = [readings(), readings()]
+threads = [threading.Thread(target=lambda: found.append(readings())) for _ in range(3)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+print(json.dumps({"found": found, "page": "[clock]" in open("/proc/self/maps").read()}))
+"""
+
+
+@real
+def test_a_thousand_readings_of_the_clock_let_time_pass(tmp_path, capsys, monkeypatch):
+    """Readings from the page of the clock (patch 0008) count as calls do: each thread sleeps at the 1,001st of an instant."""
+    about = linux.installed().about.get("patches", {})
+    if SPINS not in about:
+        pytest.skip(f"the kernel is without {SPINS}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spin.py").write_text(SPINNER)
+    assert live("--client", "python3 spin.py", "--out", "out") == 0
+    told = json.loads((tmp_path / "out/client/client.stdout").read_text())
+    first, again, *threads = told["found"]
+    assert again[0] < 10  # the next reading sleeps at once
+    assert all(900 < count <= 1000 for count, _ in (first, *threads))
+    assert all(passed >= 1000 for _, passed in told["found"])
+    assert told["page"] == ("0008-clock-without-a-call.patch" in about)
+
+
+READER = """
+import json, socket, sys, time
+
+if sys.argv[1] == "serve":
+    peer, _ = socket.create_server(("", 8000)).accept()
+    for size in range(1, 21):
+        peer.sendall(b"x" * size)
+        time.sleep(0.01)
+else:
+    peer = socket.create_connection(("server", 8000))
+    peer.setblocking(False)
+    got, told = 0, []
+    while got < 210:
+        empty = 0
+        while True:
+            try:
+                got += len(peer.recv(4096))
+                break
+            except BlockingIOError:
+                empty += 1
+        told.append([got, empty])
+    peer.setblocking(True)
+    print(json.dumps([*told, peer.recv(100).decode()]))
+"""
+
+
+@real
+def test_a_read_of_nothing_is_answered_without_a_call_and_counts_like_one(tmp_path, capsys, monkeypatch):
+    """What arrives later is read, the end of the connection is seen, and 1,000 empty reads let time pass (patch 0009)."""
+    if SPINS not in linux.installed().about.get("patches", {}):
+        pytest.skip(f"the kernel is without {SPINS}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reads.py").write_text(READER)
+    words = (
+        "--server",
+        "/usr/bin/python3 -IS reads.py serve",
+        "--client",
+        "/usr/bin/python3 -IS reads.py get",
+        "--out",
+        "out",
+    )
+    assert live(*words) == 0
+    *told, end = json.loads((tmp_path / "out/client/client.stdout").read_text())
+    assert end == ""
+    assert [got for got, _ in told] == sorted({got for got, _ in told})
+    assert told[-1][0] == 210
+    assert 1000 < told[0][1] < 2000, "1,000 of the first instant, then one a sleep"
+    assert all(times > 100 for _, times in told)

@@ -1,5 +1,5 @@
-"""Tests for `ackclock live` with programs that misbehave: one line each, and no process or file remains on the
-machine.
+"""Tests for `ackclock live` with programs that misbehave: each is reported in one line, and no process or file
+remains on the machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(not built(), reason="the kernel or the guest pro
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the guests' folders into a folder of this test, because other tests run at the same time, and check that it is empty afterwards."""
+    """Put the guests' folders into this test's own folder, because other tests run at the same time, and check that it is empty afterwards."""
     guests = tmp_path_factory.mktemp("guests")
     monkeypatch.setattr(tempfile, "tempdir", str(guests))
     yield
@@ -64,7 +64,7 @@ def test_ends_of_programs_are_told(capsys):
 
 
 def test_a_port_that_is_taken_is_the_programs_own_line(tmp_path, capsys, monkeypatch):
-    """The program's script is in the current folder, below a folder that is otherwise hidden from the programs."""
+    """The program's script is in the current folder, inside a folder otherwise hidden from the programs."""
     (tmp_path / "listen.py").write_text(
         "import socket, sys, time\ns = socket.create_server(('', 80))\ntime.sleep(float(sys.argv[1]))\n"
     )
@@ -110,7 +110,7 @@ def test_a_program_that_computes_for_ever_is_named(monkeypatch, capsys):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_kill_leave_nothing(tmp_path, how):
-    """Run the command in a separate process, and send it the signal while its programs run."""
+    """Run the command in a separate process, and send it a signal while its programs run."""
     command = [sys.executable, "-m", "ackclock", "live", "--client", "sh -c 'while :; do date; done'"]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
         until = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""Test for iperf3 in `ackclock live` beside a flow of our own in its place (`tools/live_iperf3.py`)."""
+"""Test that compares iperf3 in `ackclock live` with a flow of our own in its place (`tools/live_iperf3.py`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tool(monkeypatch):
 
 
 def test_welchs_interval_is_that_of_a_textbook(tool):
-    """Differences and half widths as scipy's `ttest_ind(equal_var=False).confidence_interval()` gives them."""
+    """Differences and half widths as returned by scipy's `ttest_ind(equal_var=False).confidence_interval()`."""
     from scipy.stats import ttest_ind
 
     some, others = [1.0, 2.0, 4.0, 8.0], [2.0, 2.5, 3.0, 3.5]

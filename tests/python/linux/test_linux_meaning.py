@@ -1,4 +1,4 @@
-"""Tests that a scenario's keys have the same meaning in the simulator and in the kernel, if that is built."""
+"""Tests that a scenario's keys have the same meaning in the simulator and in the kernel, if built."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ackclock.linux._facts import Has
 
 
 def scenario(duration: str = "2 s", back: dict[str, Any] | None = None, **more: Any) -> ackclock.Scenario:
-    """Return a scenario with one flow over 20 Mbit/s and 40 ms; `loss` belongs to the link, all other keys to the
-    flow.
+    """Return a scenario with one flow over a 20 Mbit/s, 40 ms path; `loss` belongs to the link, all other keys to
+    the flow.
     """
     link = {"loss": more.pop("loss")} if "loss" in more else {}
     queue = {"kind": "drop-tail", "limit": "100 packets"}
@@ -37,7 +37,7 @@ def scenario(duration: str = "2 s", back: dict[str, Any] | None = None, **more: 
 
 
 def windows(result: Comparison) -> tuple[list[int], list[int]]:
-    """Return the peer's windows after each ACK, in the simulator and in the kernel."""
+    """Return the peer's receive window after each ACK, in the simulator and in the kernel."""
     runs = (result.simulator, result.kernel)
     ours, theirs = (run.acks.filter(pl.col("event") == "ack")["rwnd"].to_list() for run in runs)
     return ours, theirs
@@ -50,7 +50,7 @@ def test_an_application_that_pauses_keeps_the_same_time(kernel: linux.Kernel) ->
     ours, theirs = (
         run.acks.filter(pl.col("event") == "send")["t_s"].to_list() for run in (result.simulator, result.kernel)
     )
-    # the first chunk starts 102.4 ms after the flow, however long the handshake takes
+    # the first chunk starts 102.4 ms after the flow starts, however long the handshake takes
     assert ours[138 + 1 : 142] == pytest.approx(theirs[138 + 1 : 142], abs=1e-7)
     assert 200_000 < result.kernel.flows["bytes_acked"][0] < 1_500_000
 
@@ -128,7 +128,7 @@ def test_what_the_kernel_would_not_do_is_refused(change: dict[str, Any], found: 
 TOGETHER = (
     "start_s", "established_s", "stop_s", "completion_s", "bytes_acked", "goodput_bps", "sent_packets", "retransmissions", "rtos", "failed",
 )  # fmt: skip
-"""Columns of `flows` that have the same meaning for the same packets."""
+"""Columns of `flows` with the same meaning for the same packets."""
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_stop_of_one_flow_is_the_same_for_the_other(kernel: linux.Kernel) -> N
     told["flows"] = [{**told["flows"][0], "stop": "1500 ms"}, {**told["flows"][0], "start": "200 ms"}]
     result = compare(ackclock.Scenario.from_dict(told), network="relay")
     assert result.identical, [flow.text for flow in result.flows]
-    # data written before the stop is still sent: the window in flight, and an equal amount in the send buffer
+    # data written before the stop is still sent: the window in flight, and as much again in the send buffer
     of_first = result.simulator.flows.row(0, named=True)
     written = of_first["bytes_acked"] - of_first["goodput_bps"] * 1.5 / 8
     assert written > 100_000

@@ -1,4 +1,4 @@
-"""Sources of the linux backend in a wheel: packed, and unpacked into the cache if there is no checkout."""
+"""Sources of the linux backend in a wheel: packed, and unpacked into the cache unless there is a checkout."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_shares_are_those_after_the_warm_up(kernel: linux.Kernel) -> None:
 
 
 def test_links_that_hear_late_decide_as_links_that_hear_at_once(kernel: linux.Kernel) -> None:
-    # the kernel is ahead by the path's delay, or waits for every event
+    # the kernel may run ahead by the path's delay, or wait for every event
     scenario = ackclock.load(ROOT / "scenarios" / "dumbbell-10.toml").set("duration", "3 s")
     scenario = scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": "0.5 %"})
     text = json.loads(scenario.set("record.drops", True).set("record.performance", True).to_engine_json())

@@ -1,4 +1,4 @@
-"""Every number on a page or in a terminal table of a run in the kernel is in the tables of that run, as for the simulator."""
+"""Tests that every number on a page or in a terminal table of a kernel run is in that run's tables, as for the simulator."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_signs_of_a_difference_are_those_of_simulator_minus_kernel(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Both sides draw their own losses, so each one exceeds the other in everything with one of the seeds."""
+    """Both sides draw their own losses, so with one of the seeds each side exceeds the other in everything."""
     monkeypatch.setenv("COLUMNS", "160")
     file = tmp_path / "drawn.toml"
     file.write_text(SCENARIO.format(**{**DRAWN[2], "duration": "2 s", "controller": "cubic"}), encoding="utf-8")
@@ -118,7 +118,7 @@ def test_goodput_of_flows_that_come_and_go_is_of_one_window(kernel: linux.Kernel
 def test_a_page_or_figure_leaves_the_network_and_the_numbers_as_they_are(
     kernel: linux.Kernel, asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: a page records drops, which the kernel's disciplines cannot, so the run had the simulator's links."""
+    """Regression: a page records drops, which the kernel's disciplines cannot report, so the run used the simulator's links."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "lossy.toml"
     text = 'duration = "2 s"\nnetwork.bottleneck = { rate = "10 Mbit/s", delay = "10 ms", loss = { kind = "bernoulli", p = "1 %" } }\n[[flows]]\n'

@@ -48,7 +48,7 @@ def cell(**options: bool) -> ackclock.Scenario:
 
 @dataclass
 class Arrival:
-    """A packet at the bottleneck: time of arrival, ns; size with framing; its outcome."""
+    """A packet at the bottleneck: arrival time, ns; size with framing; outcome."""
 
     t: int
     size: int
@@ -76,8 +76,8 @@ def sent(file: Path) -> Iterator[tuple[int, Any, int, int]]:
 
 
 def arrivals(scenario: ackclock.Scenario, seed: int, folder: Path) -> list[Arrival]:
-    """Return the packets that reached the bottleneck while both captures show the same run: the choice of capture point
-    may shift the kernel's draws.
+    """Return the packets that reached the bottleneck while both captures still show the same run: capturing may shift
+    the kernel's draws.
     """
     files = {}
     for place in ("sender", "receiver"):
@@ -91,7 +91,8 @@ def arrivals(scenario: ackclock.Scenario, seed: int, folder: Path) -> list[Arriv
         found = heard[key].popleft() if heard.get(key) else None
         out.append(Arrival(t, size + FRAMING, found is None, found is not None and found[1] == CE != ecn))
     parted = min((t for waiting in heard.values() for t, _ in waiting), default=DURATION)
-    # the outcome of packets in flight at the end is unknown; a signal is visible one round trip and one queueing delay later
+    # the outcome of packets in flight at the end is unknown; a signal becomes visible one round trip and one queueing
+    # delay later
     return [a for a in out if a.t < min(parted, DURATION) - 250_000_000]
 
 

@@ -1,4 +1,4 @@
-"""Tests for packet scripts in the guest kernel, if it is built: verdicts, and the same scripts in the simulator."""
+"""Tests for packet scripts in the guest kernel, if built: verdicts, and the same scripts in the simulator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in SCRIPTS.iterdir()))
 def test_own_scripts_are_the_same_on_both_backends(folder: str) -> None:
-    """Exceptions are scripts that give a reason; an outdated reason also fails."""
+    """Only scripts that state a reason are exempt; an outdated reason also fails."""
     told = list(play_each(find([SCRIPTS / folder]), backend="both"))
     assert told
     assert all(isinstance(result, Compared) for result in told)
@@ -57,7 +57,7 @@ def test_own_scripts_are_the_same_on_both_backends(folder: str) -> None:
 def test_few_scripts_say_that_the_kernel_differs() -> None:
     reasons = [reason for path in find([SCRIPTS]) if (reason := linux_differs(path))]
     assert sum("no kernel is the profile" in reason for reason in reasons) == 16
-    # By verdicts alone, the former comparison, four more would agree; three that pass on both send different packets.
+    # By verdicts alone, four more would agree, but three that pass on both send different packets.
     assert len(reasons) - 16 <= 4 + 3
     assert len(reasons) <= 21
 

@@ -1,4 +1,4 @@
-"""Tests for sources of the kernel when the archive of the documented kernel is missing, changed or unreachable."""
+"""Tests for obtaining kernel sources when the documented kernel's archive is missing, changed or unreachable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def apt(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
-    """Put an apt on the path that knows these packages, each with its versions, or that cannot reach its mirror."""
+    """Put a fake apt on the path that offers these packages and versions, or cannot reach its mirror."""
     place, lists = tmp_path / "bin", tmp_path / "lists"
     place.mkdir()
     lists.mkdir()

@@ -29,7 +29,7 @@ def tree(tmp_path):
 
 
 def built(tree, place, patches):
-    """Return what `make` finds: the text of each file, and the files that are newer than the copy."""
+    """Return the tree as seen by `make`: the text of each file, and the files newer than the copy."""
     seen = {}
 
     def make():

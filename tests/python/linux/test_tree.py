@@ -34,7 +34,7 @@ def place(tmp_path):
 
 
 def follow(place, tmp_path, patches=(), base=None):
-    """Return the hash, and the names of files that were written."""
+    """Return the hash and the names of the written files."""
     copy = tmp_path / "copy"
     for file in copy.rglob("*"):
         if not file.is_symlink():

@@ -1,8 +1,8 @@
 """Compares Linux's own modules, from the tree that `ackclock linux build` keeps, with our controllers of the same
-names. Each module runs as a file and equals ours in every ACK, and the kernel's own run except on the paths of `PARTS`.
-None of their code is in this repository.
+names. Each module, loaded as a file, agrees with ours on every ACK, and with the kernel's own run except on the paths
+in `PARTS`. None of their code is in this repository.
 
-| module | where it is not ours |
+| module | difference from ours |
 | --- | --- |
 | vegas | grows where the window is not the limit; ours does not (the conformance rule application-limited) |
 | nv | a decision takes a window of one segment to two; ours never raises one |
@@ -31,16 +31,18 @@ MODULES = {
         "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "nv", "scalable", "vegas", "veno", "yeah",
     )
 } | {"westwood": "westwood-plus"}  # fmt: skip
-"""Name of a module -> name of our controller."""
+"""Module name -> our controller's name."""
 
 TIE, WRITER = "two events in one instant", "room in the send buffer"
 PARTS: dict[str, dict[int, str]] = {"hybla": {14: TIE, 17: WRITER, 27: WRITER}}
-"""Paths on which the module in the simulator differs from the kernel, and the first difference (a guess for 27). With a
-fixed-size receive buffer all three are identical. For BBR both sides use the simulator's random numbers (`bbr_drawn`).
+"""Paths on which the module in the simulator differs from the kernel, and the first difference (a guess for 27). With
+a fixed-size receive buffer, all three are identical. For BBR, both sides use the simulator's random numbers
+(`bbr_drawn`).
 """
 DRAWS = {"cdg": 5}
-"""Modules whose random numbers come from the kernel, and the number of paths on which they make no difference. With a constant in place of
-the draw on both sides, CDG equalled the kernel on 28 (2 and 14 differed with a delay that is longer by 13.7 us).
+"""Modules that draw the kernel's random numbers, and the number of paths on which the draws make no difference. With
+a constant in place of the draw on both sides, CDG matched the kernel on 28 (2 and 14 differed with a delay longer by
+13.7 us).
 """
 
 
@@ -62,7 +64,7 @@ pytestmark = [
 
 
 def path(name: str, i: int) -> dict[str, Any]:
-    """Draw a path and its traffic; every third path has outages, every fourth one marks."""
+    """Draw a path and its traffic; every third path has outages, every fourth one marks packets."""
     r = random.Random(i)
     rate, delay = r.choice([2, 5, 10, 20, 50, 100]), r.choice([2, 10, 20, 40, 80])
     packets = max(2, round(rate * 2 * delay / 12 * r.choice([0.25, 0.5, 1, 2])))
@@ -126,7 +128,7 @@ def test_a_module_is_our_controller_on_thirty_paths(name):
 
 
 def parts(name: str, i: int) -> str | None:
-    """Return where the module, as a file in the simulator, first differs from itself in the kernel, in the first 5 s."""
+    """Return the first difference, within 5 s, between the module loaded as a file in the simulator and the same module in the kernel."""
     values = path(name, i) | {"duration": "5 s", "record": {"trace": "flow"}}
 
     def asks(controller: str) -> Scenario:

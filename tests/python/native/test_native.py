@@ -1,4 +1,4 @@
-"""Tests for controllers in C: a Linux module works wherever a controller can be named, and each error is one line."""
+"""Tests for controllers in C: a Linux module works wherever a controller can be named, and each error takes one line."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_a_recursion_without_end_is_one_line_on_any_thread(tmp_path):
         ackclock.run_batch(scenario(), seeds=range(4), jobs=2)
 
 
-@pytest.mark.deep  # uses the 2 s of processor time allowed per call
+@pytest.mark.deep  # uses up the 2 s of CPU time allowed per call
 def test_a_call_without_end_is_ended(tmp_path):
     (tmp_path / "tcp_mine.c").write_text(MINE.replace("ca->losses++;", "for (;;) barrier();"))
     with pytest.raises(AckclockError, match="ssthresh: no end after 2 s of processor time"):

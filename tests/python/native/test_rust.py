@@ -1,4 +1,4 @@
-"""Tests for controllers in a Rust file: a copy of a built-in controller equals it; each mistake is one line."""
+"""Tests for controllers in a Rust file: a copy of a built-in controller matches it; each mistake is reported in one line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scenario(controller: str, **more: Any) -> ackclock.Scenario:
 
 
 def said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the error line of a run with this file."""
+    """Return the error line from a run with this file."""
     file = tmp_path / "mine.rs"
     file.write_text(text, encoding="utf-8")
     command = ["run", str(ROOT / "scenarios" / "first.toml"), "--set", "duration=5 s", "--controller", str(file)]
@@ -48,7 +48,7 @@ def said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.fixture(scope="module")
 def renos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with a Reno, compiled once."""
+    """Return a file containing Reno, compiled once."""
     file = tmp_path_factory.mktemp("renos") / "mine.rs"
     file.write_text(RENO, encoding="utf-8")
     return file

@@ -1,4 +1,4 @@
-"""Tests for features that modules outside Linux's tree need: both forms of operations, versions, counters, flags, texts, printed output."""
+"""Tests for features needed by modules outside Linux's tree: both forms of operations, versions, counters, flags, texts, printed output."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ static void heard(struct sock *sk, const struct ack_sample *s)
     assert all(sum_ == in_flight for sum_, in_flight, _, _ in rows[1:])
     sent, again = done.flows["sent_packets"][0], done.flows["retransmissions"][0]
     assert again > 5
-    assert abs(rows[-1][2] - sent) <= 30  # segments sent after the last ACK, and the handshake
+    assert abs(rows[-1][2] - sent) <= 30  # segments sent after the last ACK, and those of the handshake
     assert abs(rows[-1][3] - again) <= 2
 
 
@@ -184,7 +184,7 @@ module_init(begin);
 
 @pytest.mark.parametrize("bpf", [BPF_OF_5_16, BPF_OF_5_18], ids=["5.16", "5.18"])
 def test_registration_with_bpf_as_of_each_version(tmp_path: Path, bpf: str) -> None:
-    """Kernels 5.16 to 5.19 have two spellings that are missing from newer ones."""
+    """Kernels 5.16 to 5.19 use two spellings that newer ones lack."""
     file = tmp_path / "tcp_x.c"
     file.write_text(HEAD + ops() + bpf)
     assert run(scenario(file)).flows["bytes_acked"][0] > 0

@@ -27,8 +27,8 @@ def test_a_flow_follows_the_steps(minimal):
 
 @pytest.mark.parametrize("mbit", [1, 12, 1000])
 def test_every_opportunity_of_a_trace_is_replayed(minimal, tmp_path, mbit):
-    """A bulk flow uses all opportunities except those during its start: mbit/s over 600 ms, in packets of 1500 bytes. Its receive buffer is
-    not the limit: at 1000 it would keep its size, like Linux's (docs/fidelity.md).
+    """A bulk flow uses all opportunities except those during its start: Mbit/s over 600 ms, in 1500-byte packets. The
+    receive buffer must not be the limit: at 1000 it would not grow, as in Linux (docs/fidelity.md).
     """
     path = tmp_path / "a.trace"
     minimal["flows"][0]["stack"] = {"receive_buffer": "6 MB", "initial_receive_window": 4000}
@@ -44,7 +44,7 @@ def test_every_opportunity_of_a_trace_is_replayed(minimal, tmp_path, mbit):
 
 
 def dummynet(minimal, **keys):
-    """Run a paced sender without a window behind a queue of six packets: 8.33 packets of 1500 bytes fit into a tick at 100 Mb/s."""
+    """Run a paced sender without a window into a six-packet queue: at 100 Mb/s, 8.33 packets of 1500 bytes fit into a tick."""
     pipe = {"rate": "100 Mbit/s", "delay": "15 ms", "capacity": {"kind": "dummynet", **keys}}
     minimal["network"]["bottleneck"] = pipe | {"queue": {"kind": "drop-tail", "limit": "6 packets"}}
     minimal["network"]["reverse"] = {"bottleneck": pipe}
@@ -56,7 +56,7 @@ def dummynet(minimal, **keys):
     ("keys", "low", "high"), [({}, 60, 70), ({"tick": "100 us"}, 90, 97), ({"keeps_credit": True}, 90, 97)]
 )
 def test_slots_cap_what_a_tick_lets_through(minimal, keys, low, high):
-    """6 x 1456 bytes in each ms are 69.9 Mb/s, unless the clock is finer or credit is kept."""
+    """6 x 1456 bytes per ms are 69.9 Mb/s, unless the clock is finer or credit is kept."""
     mbps = run(Scenario.from_dict(dummynet(minimal, **keys))).flows["goodput_bps"][0] / 1e6
     assert low < mbps < high
 

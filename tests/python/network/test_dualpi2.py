@@ -1,4 +1,4 @@
-"""Tests for DualPI2 in a run: RFC 9332's guarantees for two kinds of congestion control that share a link."""
+"""Tests for DualPI2 in a run: RFC 9332's guarantees for two kinds of congestion control sharing a link."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def run(rate_mbps: int, delay_ms: int, **queue: object) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("rate_mbps", "delay_ms"), [(50, 5), (50, 10), (100, 5)])
 def test_the_coupling_law(rate_mbps: int, delay_ms: int) -> None:
-    # C has a marking probability of p'^2, L of 2 p': windows of 1.22 / p' (Reno) and 1 / p' (DCTCP), so that rates are in
-    # proportion to the RTTs and 1 to 1.22. At lower rates the step of 1 ms is less than two packets: it marks beyond the coupling,
-    # and DCTCP gets less.
+    # C has a marking probability of p'^2, L of 2 p': windows of 1.22 / p' (Reno) and 1 / p' (DCTCP), so the ratio of
+    # the rates follows from the RTTs and 1 to 1.22. At lower rates the 1 ms step is less than two packets: it marks
+    # more than the coupling does, and DCTCP gets less.
     got = run(rate_mbps, delay_ms)
     scalable, classic = got[:2], got[2:]
     rtts, rates = ([float(group[of].sum()) for group in (scalable, classic)] for of in ("mean_rtt_s", "goodput_bps"))

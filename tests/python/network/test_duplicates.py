@@ -1,4 +1,4 @@
-"""Tests for the effect of duplicated and damaged packets on senders."""
+"""Tests for the effects of duplicated and damaged packets on senders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for L4S: Prague and classic flows through DualPI2, accurate ECN under other controllers, and behaviour without it."""
+"""Tests for L4S: Prague and classic flows through DualPI2, accurate ECN with other controllers, and behaviour without it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ CUBIC: dict[str, Any] = {}
 @pytest.mark.parametrize("rtt_ms", [5, 10, 25, 50])
 @pytest.mark.parametrize(("rate_mbps", "step_from"), [(12, 2), (40, 0), (120, 0)])
 def test_prague_and_cubic_share_within_a_factor_of_two(rate_mbps: int, rtt_ms: int, step_from: int) -> None:
-    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s one packet takes the step's millisecond. The RFC marks nothing while
-    # the L queue has one packet; Linux marks only if configured to.
+    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s, one packet takes as long as the 1 ms step. The RFC
+    # marks nothing while the L queue contains one packet; Linux does so only if configured.
     prague, cubic = run(rate_mbps, rtt_ms, PRAGUE, CUBIC, queue={"step_from": step_from})
     ratio = mean(prague, "goodput_bps") / mean(cubic, "goodput_bps")
     assert 0.5 <= ratio <= 2.0, ratio
@@ -74,7 +74,7 @@ def test_short_paths_have_no_advantage() -> None:
     for group in (PRAGUE, of_its_rtt):
         prague, cubic = run(40, 10, group, CUBIC)
         ratios.append(mean(prague, "goodput_bps") / mean(cubic, "goodput_bps"))
-    # (25 ms / 11 ms) is the disadvantage that the virtual round trip removes
+    # (25 ms / 11 ms) is the disadvantage removed by the virtual RTT
     assert ratios[1] / ratios[0] == pytest.approx(25 / 11, rel=0.15)
 
 

@@ -1,4 +1,4 @@
-"""Tests for policers, radio links and ECN faults in whole runs."""
+"""Tests for policers, radio links and ECN faults in complete runs."""
 
 from __future__ import annotations
 

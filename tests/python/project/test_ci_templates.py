@@ -1,4 +1,4 @@
-"""Tests for the CI templates for other projects: the command line accepts their commands, and the accompanying controller passes."""
+"""Tests for the CI templates offered to other projects: the command line accepts their commands, and the accompanying controller passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that everything the documents name exists: links, paths, functions, decision records."""
+"""Tests that everything named in the documents exists: links, paths, functions, decision records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for workflows, templates and the check before a release: they parse, ask for the required information, and never publish a placeholder."""
+"""Tests for workflows, templates and the check before a release: they parse, request the required information, and never publish a placeholder."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ COUNTS = {
     "measured": (1000, 50),
     "run": (150, 5),
 }
-"""Target -> number of inputs, and minimum number that it accepts: a target that refuses everything finds nothing."""
+"""Target -> number of inputs, and minimum number accepted: a target that refuses everything finds nothing."""
 
 
 def _target(name: str) -> ModuleType:
@@ -31,7 +31,7 @@ def _target(name: str) -> ModuleType:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir() if path.name in COUNTS))
 def test_findings_stay_mended(name: str) -> None:
-    """Inputs are the findings of earlier fuzzing."""
+    """The inputs are the findings of earlier fuzzing."""
     for file in sorted((CORPUS / name).iterdir()):
         _target(name).play(file.read_bytes())
 
@@ -60,7 +60,7 @@ def test_lines_of_a_trace() -> None:
 
 
 def test_stores_on_disk() -> None:
-    """Stores whose files are also altered, then repaired and compacted."""
+    """Stores with altered files, repaired and then compacted."""
     target = _target("store")
     draw = random.Random(2)
     taken = sum(target.play(b"\xff" + draw.randbytes(draw.randint(1, 60))) for _ in range(60))

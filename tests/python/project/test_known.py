@@ -1,4 +1,4 @@
-"""Tests of the pages on what is known of each controller, and of the tool that evaluates all of them."""
+"""Tests of the pages that document each controller, and of the tool that evaluates all of them."""
 
 from __future__ import annotations
 

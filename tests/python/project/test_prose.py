@@ -1,4 +1,4 @@
-"""Tests that `tools/check_prose.py` finds planted long pages, odd comments and commits without a body."""
+"""Tests that `tools/check_prose.py` finds overlong pages, odd comments and commits without a body, all planted."""
 
 from __future__ import annotations
 

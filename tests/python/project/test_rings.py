@@ -1,4 +1,4 @@
-"""Tests for the report at the end of a ring of tests."""
+"""Tests for the report at the end of a test ring."""
 
 from __future__ import annotations
 

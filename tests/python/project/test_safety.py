@@ -1,4 +1,4 @@
-"""Tests for `docs/safety.md`: every row of permitted behaviour has a test, and files from others open only the files in the table."""
+"""Tests for `docs/safety.md`: every row of permitted behaviour has a test, and files from others can open only the files in the table."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ CASES = {
     "store": (["sweep", "check", "k.sweep"], {"k.sweep"}, set()),
     "script": (["script", "x.pkt"], {"x.pkt"}, set()),
 }
-"""Command -> paths that it may read, and paths that it may write, each including everything below it."""
+"""Command -> paths it may read and paths it may write, each including everything below."""
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -109,7 +109,7 @@ def test_files_from_others_open_what_the_table_says(kind: str, tmp_path: Path, m
         allowed = writes if how == "write" else reads | writes
         scratch = writes and (
             what in (".", MARK) or STAGED.match(what)
-        )  # created, marked and removed to check that the folder is writable
+        )  # created, marked and removed to check whether the folder is writable
         assert scratch or any(what == name or what.startswith(f"{name}/") for name in allowed), (how, what)
     assert not (tmp_path / "pwned").exists()
 

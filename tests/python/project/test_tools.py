@@ -1,4 +1,4 @@
-"""Tests for the project's own checks in `make check`: each finds the fault planted for it."""
+"""Tests for the project's own checks in `make check`: each finds its planted fault."""
 
 from __future__ import annotations
 

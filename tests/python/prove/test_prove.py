@@ -1,4 +1,4 @@
-"""Tests for proofs: every enumerated case against a run with its losses, and the sentences about all cases."""
+"""Tests for proofs: every enumerated case against a run with the same losses, and the sentences about all cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def proof(segments: int, *, rules: tuple[str, ...] = RULES, **flow: Any) -> prov
 
 
 def run_alone(segments: int, rule: str) -> None:
-    """Compare every case with the run that has its pattern of losses."""
+    """Compare every case with the run that has the same loss pattern."""
     made = proof(segments, rules=(rule,))
     (cases,) = made.cases
     assert len(cases) == 2**segments
@@ -68,7 +68,7 @@ def test_the_three_sentences_about_ten_segments() -> None:
 
 
 def test_what_is_proven_is_an_expectation_without_a_seed() -> None:
-    """The proven value equals the sum over all patterns, computed slowly with fractions."""
+    """The proven value equals the sum over all patterns, computed naively with fractions."""
     from fractions import Fraction
 
     made = proof(6, rules=("rfc6675",))
@@ -108,7 +108,7 @@ def _chain(cases: Cases, p: Any, r: Any) -> Any:
     ids=lambda adversary: adversary.name,
 )
 def test_other_adversaries_know_all_their_cases(adversary: prove.Adversary) -> None:
-    # a mark costs time if more than the initial window is sent
+    # a mark costs time if more than the initial window has to be sent
     segments, stack = (
         (20, {"ecn": "ask"}) if adversary.name == "marks" else (12 if adversary.name == "burst" else 8, {})
     )

@@ -1,4 +1,4 @@
-"""Tests for the certificate: which errors a check detects, and with what probability."""
+"""Tests for the certificate: the errors that a check detects, and their detection probability."""
 
 from __future__ import annotations
 

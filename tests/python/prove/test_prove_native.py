@@ -1,5 +1,5 @@
-"""Tests for proofs with controllers in C: state in the private area is copied; state outside of it is detected, and each
-case then runs from the beginning.
+"""Tests for proofs with controllers in C: state in the private area is copied; state outside it is detected, and each
+case is then run from the beginning.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_a_module_with_variables_of_its_file_runs_from_the_beginning_and_says_so
 ) -> None:
     made = proof("seen++;", jobs=2)
     assert made.unshared == ("found a module that writes to variables outside of its connections",)
-    # each case starts with the variables of module_init, whatever ran before
+    # each case starts with the variables as set by module_init, whatever ran before
     assert made.cases[0].root == proof("seen++;").cases[0].root
     (cases,) = made.cases
     for at in (1, 64, 127):

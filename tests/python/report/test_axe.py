@@ -1,4 +1,4 @@
-"""Tests of pages with axe-core, which tools/axe.py loads from npm: no finding at all, light and dark, on a wide screen and on a phone."""
+"""Tests of pages with axe-core, which tools/axe.py downloads from npm: no findings, in light and dark schemes, on a wide screen and on a phone."""
 
 from __future__ import annotations
 

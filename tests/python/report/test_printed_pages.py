@@ -1,4 +1,4 @@
-"""Tests for pages on paper, in Chromium: figures without delay, whole tables, no licences."""
+"""Tests for printed pages, in Chromium: figures without delay, complete tables, no licences."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_is_packed_comes_back_in_the_browser(tab: Browser, tmp_path: Path) 
 
 
 def test_figures_are_there_when_the_page_is_loaded(report: Path, tmp_path: Path) -> None:
-    """`--print-to-pdf` and `--dump-dom` capture the page at its load event."""
+    """`--print-to-pdf` and `--dump-dom` capture the page when its load event fires."""
     assert CHROMIUM is not None
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run(

@@ -165,7 +165,7 @@ def test_the_command_writes_report_and_figures_and_draws_them_again(tmp_path, mo
 
 
 def test_rows_that_are_events_are_drawn_as_distributions(tmp_path):
-    """The figure shows the completion times of a flow's transactions, with a line for each initial window."""
+    """The figure shows the completion times of a flow's transactions, one line per initial window."""
     run = ackclock.run(ackclock.load(SCENARIOS / "transactions.toml").set("duration", "10 s"))
     with styled():
         _, ax = new(7.2, 3.2)
@@ -190,7 +190,7 @@ flows = [{ count = 2 }]
 
 
 def text_of(html: str) -> str:
-    """Return the text of a page that a reader sees."""
+    """Return a page's visible text."""
     import html as markup
 
     plain = re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
@@ -228,7 +228,7 @@ def test_numbers_of_a_run_with_a_warm_up_add_up_on_page_and_terminal(tmp_path, c
 
 
 def test_rates_over_different_times_say_over_which():
-    """27 Mbit/s for 3 s and 3 Mbit/s for 12 s do not add up to 30."""
+    """Rates of 27 Mbit/s for 3 s and 3 Mbit/s for 12 s do not add up to 30."""
     link = {"rate": "100 Mbit/s", "delay": "35 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
     flows = [
         {"name": "rwnd", "stack": {"receive_buffer": "256 KiB"}, "workload": {"kind": "transfer", "bytes": "10 MB"}},
@@ -252,7 +252,7 @@ def test_rates_over_different_times_say_over_which():
 
 
 def test_goodput_does_not_fall_at_the_end_of_the_run():
-    """20 s are not a multiple of the interval: the remaining 0.8 ns are not drawn as an interval."""
+    """20 s is not a multiple of the interval: the remaining 0.8 ns are not drawn as an interval."""
     run = ackclock.run(watched(ackclock.load(SCENARIOS / "first.toml").set("duration", "20 s")))
     (goodput,) = (panel for panel in panels.panels(run) if panel.name == "goodput")
     curve = goodput.curves[0]
@@ -267,7 +267,7 @@ def test_goodput_does_not_fall_at_the_end_of_the_run():
 
 
 def test_what_arrived_stays_below_what_the_link_carries():
-    """15 Mbit/s of goodput appear on a 10 Mbit/s link: when a gap is filled, the data buffered behind it counts at once."""
+    """A goodput of 15 Mbit/s appears on a 10 Mbit/s link: when a gap is filled, the data buffered behind it counts at once."""
     scenario = ackclock.load(SCENARIOS / "first.toml").set_all(
         {
             "duration": "4 s",
@@ -349,7 +349,7 @@ def test_another_run_beside_shows_its_queue_and_its_numbers():
 
 
 def test_figures_end_where_nothing_more_happens(tmp_path):
-    """A transfer of a second in a run of a minute: all figures span the same time, and no line follows zero."""
+    """A one-second transfer in a one-minute run: all figures span the same time, and no line runs along zero."""
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "60 s",

@@ -72,7 +72,7 @@ def shown(tab: Browser, place: Path, **screen: Any) -> list[dict[str, Any]]:
 
 
 def picture(tab: Browser, name: str, tmp_path: Path) -> np.ndarray[Any, Any]:
-    """Return the page as pixels; also saved in the folder SCREENS, if that is set."""
+    """Return a screenshot of the page as pixels; also saved in the folder SCREENS, if set."""
     folder = Path(os.environ.get("SCREENS", tmp_path))
     folder.mkdir(exist_ok=True)
     file = tab.picture(folder / f"{name}.png")
@@ -80,7 +80,7 @@ def picture(tab: Browser, name: str, tmp_path: Path) -> np.ndarray[Any, Any]:
 
 
 EACH_ONCE = {(1, 1200, False), (2, 400, True), (20, 1200, True), (100, 400, False)}
-"""Combinations that cover each number of flows, width and scheme once; the others are marked `deep`."""
+"""Combinations that cover each flow count, width and scheme once; the others are marked `deep`."""
 
 SEEN = [
     pytest.param(*seen, id=f"{seen[0]}-{width}-{scheme}", marks=() if seen in EACH_ONCE else pytest.mark.deep)
@@ -142,7 +142,7 @@ def test_dragging_in_one_figure_moves_the_others_and_a_double_click_brings_all_b
     back = f"[...document.querySelectorAll('.plot')].every((p) => p.layout.xaxis.range[1] > {high} - 1)"
     tab.double_click(left + 50, middle, back)
     for plot, was in zip(tab.run(LOOK), before, strict=True):
-        # the time-sequence graph opens at the first recovery, and returns to the whole run
+        # the time-sequence graph first shows the first recovery, and can return to the whole run
         whole = before[0] if plot["name"].startswith("figure-sequence") else was
         assert plot["range"] == pytest.approx(whole, abs=0.6), plot["name"]
 

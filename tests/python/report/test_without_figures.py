@@ -1,5 +1,5 @@
-"""Tests for an installation without matplotlib, which only the extra `figures` brings: everything without figures still
-works, figures are refused in one line, and a page says in place of the figure what to install."""
+"""Tests for an installation without matplotlib, which only the extra `figures` brings: everything else still works,
+figures are refused in one line, and a page states in place of each figure what to install."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ for package in (ackclock, ackclock_studies):
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """Return an empty folder, in a process without matplotlib."""
+    """Return an empty folder in a process without matplotlib."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -1,4 +1,4 @@
-"""Tests for conversations: properties of drawn ones over TCP and QUIC, and the output for users."""
+"""Tests for conversations: properties of drawn ones over TCP and QUIC, and the user-facing output."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def keeps_the_laws(seed: int) -> None:
     assert all(row["latency_s"] >= row["first_byte_s"] for row in done), seed
     server = [row for row in rows if row["writer"] == "server"]
     assert flow["bytes_acked"] <= sum(row["bytes"] for row in server), seed
-    # one stream of bytes each way: writes arrive in order
+    # one byte stream in each direction: writes arrive in order
     for writer in ("server", "client"):
         whole = [row for row in done if row["writer"] == writer and row["writes"] == 1]
         arrived = [row["start_s"] + row["latency_s"] for row in whole]

@@ -19,7 +19,8 @@ def series(values: list[float], step: float = 0.1, flow: int = 0) -> pl.DataFram
 
 
 def test_ramp_up_is_the_end_of_the_first_average_that_stays():
-    # the level of 90 holds once four consecutive intervals average at least 90; a dip within ten restarts the search
+    # the 90 level is reached once four consecutive intervals average at least 90; a dip within ten restarts the
+    # search
     values = [10, 50, 100, 100, 100, 100] + [100] * 5 + [0] + [100] * 20
     up = metrics.ramp_up_s(series(values), 100.0, 0.1)
     # after the dip at index 11 the average recovers once it excludes the dip: indices 12 to 15

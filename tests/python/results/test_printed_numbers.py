@@ -1,5 +1,5 @@
-"""Every number on a page or in a terminal table of the simulator: `printed` names its source. The kernel's numbers:
-test_linux_printed.py.
+"""Tests every number on a page or in a terminal table of a simulated run; `printed` defines its source. Kernel
+runs: test_linux_printed.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_numbers_of_a_run(drawn, tmp_path, monkeypatch, capsys):
 
 
 def test_a_queue_that_nobody_measured_has_no_largest_length(tmp_path, monkeypatch, capsys):
-    """The kernel's queueing disciplines count packets and drops, and no lengths: neither mean nor maximum."""
+    """The kernel's queueing disciplines count packets and drops, but not queue lengths: neither mean nor maximum."""
     file = tmp_path / "drawn.toml"
     file.write_text(SCENARIO.format(**DRAWN[0]), encoding="utf-8")
     run = ackclock.run(watched(ackclock.load(file)))
@@ -91,15 +91,15 @@ start = { kind = "uniform", low = "0 s", high = "200 ms" }
 
 
 def interval(values):
-    """Mean, and the 95 % interval by Student's t."""
-    from scipy import stats  # most of a second, spent only in this test's worker
+    """Mean, and 95 % interval by Student's t."""
+    from scipy import stats  # takes most of a second, spent only in this test's worker
 
     mean, half = float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
     return mean, mean - half, mean + half
 
 
 def digits(text: str, value: float, most: int = 4) -> bool:
-    """Whether a number is printed with this many significant digits."""
+    """Return whether a number is printed with this many significant digits."""
     return math.isclose(
         float(text.replace(",", "").replace("−", "-")), value, rel_tol=0.51 * 10 ** (1 - most), abs_tol=1e-9
     )

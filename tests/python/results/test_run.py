@@ -260,7 +260,7 @@ def test_the_state_of_a_sender_is_written_alike_in_every_table(minimal):
 
 
 def test_what_the_engine_refuses_comes_with_its_whole_key(minimal):
-    """The value, valid in Python, is changed without the class's checks."""
+    """A value that is valid in Python is changed, bypassing the class's checks."""
     compiled = json.loads(Scenario.from_dict(minimal).to_engine_json())
     compiled["flows"][0]["workload"] = {"kind": "transfer", "bytes": 0}
     with pytest.raises(

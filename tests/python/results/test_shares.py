@@ -27,7 +27,7 @@ SHARES = ("jain", "retransmission_share", "group.ours.share", "group.theirs.shar
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """Two groups of flows; each starts and ends independently, by a stop, by the end of its data, or with the run."""
+    """Two groups of flows; each starts independently, and ends by a stop, by running out of data, or with the run."""
     draw = random.Random(seed)
 
     def group(name: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_a_player_alone_finds_its_bitrate_and_never_stalls(controller: str):
     numbers = quality(done.chunks, 4.8e6, start_s=60, stop_s=120)
     assert (numbers["instability"], numbers["unfairness"], numbers["switches"]) == (0, 0, 0)
     assert numbers["inefficiency"] == pytest.approx(1.8 / 4.8)
-    # the buffer stays near its target, at most one chunk and the latest one above it
+    # the buffer stays near its target, at most two chunks above it
     late = done.chunks.filter(pl.col("request_s") > 60)["buffer_s"].drop_nulls()
     assert late.is_between(26, 38).all()
     assert late.std() > 1  # but it varies

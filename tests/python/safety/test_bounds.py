@@ -1,4 +1,4 @@
-"""Tests for limits on tables of foreign runs, and on the inflated size of a lab address."""
+"""Tests for limits on tables from foreign runs, and on the inflated size of a lab address."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def test_what_is_no_number_is_refused(
     assert floats
     frame.with_columns(pl.lit(value).alias(name) for name in floats).write_parquet(place)
     done = main(["report", str(folder), "--report", str(folder.parent / "r.html")])
-    if table == "links" and math.isnan(value):  # all of its numbers may be missing
+    if table == "links" and math.isnan(value):  # all its numbers may be missing
         assert done == 0
         return
     assert done == 2
@@ -122,7 +122,7 @@ def test_rows_are_printed_as_the_whole_would_be(table: pl.DataFrame, capsys: pyt
 
 
 def test_rows_are_printed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """262,144 connections give twice as many rows of about 40 columns each: as Python values they would take 5 GB."""
+    """262,144 connections produce twice as many rows of about 40 columns each: as Python values they would take 5 GB."""
     wide = pl.DataFrame({f"column_{n}": pl.int_range(5_000, eager=True) for n in range(20)})
     with (Path(os.devnull)).open("w") as nowhere:
         monkeypatch.setattr(sys, "stdout", nowhere)

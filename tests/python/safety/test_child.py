@@ -1,4 +1,4 @@
-"""Tests for child processes: a single function starts them all, never with the current folder first on the import path."""
+"""Tests for child processes: a single function starts them all, never with the current folder at the head of the import path."""
 
 import ast
 import os
@@ -73,7 +73,7 @@ def test_the_rule_sees_each_way(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with one module for each module name that we import."""
+    """Return a folder with one module for each module name that ackclock imports."""
     for name in POISONED:
         file = tmp_path / f"{name}.py"
         file.parent.mkdir(exist_ok=True)

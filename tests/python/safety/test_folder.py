@@ -1,4 +1,4 @@
-"""Tests that commands run in a foreign folder execute nothing from it."""
+"""Tests that commands run in someone else's folder execute nothing from it."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def canary(folder: Path) -> str:
 
 @pytest.mark.promise("P29")
 def test_a_store_that_asks_for_a_process(folder: Path) -> None:
-    """`sweep resume` makes a run whose process died twice in a separate process, as recorded in the store."""
+    """`sweep resume` repeats a run in a separate process if the store records that its process died twice."""
     assert main(["sweep", "run", "sweep.toml", "--out", "mine"]) == 0
     with sqlite3.connect("mine/state.sqlite") as db:
         db.execute("UPDATE runs SET state = 'pending', attempts = 2, part = NULL WHERE id = 1")

@@ -1,4 +1,4 @@
-"""Tests that the identity of own code covers all files that it reads: helpers, weights, included files."""
+"""Tests that the identity of user code covers all files it reads: helpers, weights, included files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def digest(folder: Path) -> str:
             "helper.py",
             "K = 1.00\n",
             "K = 0.01\n",
-        ),  # same size, so that the bytecode of one could be used for the other
+        ),  # same size, so that one file's bytecode could be used for the other
         (WEIGHED, "weights.txt", "1.00", "0.01"),
         (LATE, "weights.txt", "1.00", "0.01"),
     ],
@@ -151,7 +151,7 @@ def test_what_rust_includes_is_in_the_identity(tmp_path, monkeypatch):
 
 @pytest.mark.promise("P38")
 def test_what_was_found_is_compared_with_what_the_code_does(tmp_path, capsys):
-    """The code reads a file during the run that is not part of the identity."""
+    """During the run, the code reads a file that is not part of the identity."""
     late = CLASS.replace(" * K ", " * float(open(__file__.replace('c.py', 'k.txt')).read()) ")
     (tmp_path / "c.py").write_text(late)
     (tmp_path / "k.txt").write_text("1.0")

@@ -1,4 +1,4 @@
-"""Tests for the lab's command, with a one-line page if the lab is not built."""
+"""Tests for the lab's command, with a one-line page unless the lab is built."""
 
 import http.client
 import threading

@@ -1,4 +1,4 @@
-"""Tests for own code that ends its process, never returns, or takes over the streams: one line and exit code 2 in every command."""
+"""Tests for user code that ends its process, never returns, or takes over the streams: one line and exit code 2 in every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that only our files are removed, identified by their names and by the mark in them."""
+"""Tests that only our files are removed, identified by their names and by the mark inside."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ THEIRS = (".ackclock-notes", ".ackclock-0123456789abcdef", ".ackclock_x", ".ackc
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a user's thesis in folders whose names resemble ours."""
+    """Return a folder with a user's thesis in folders with names resembling ours."""
     for name in THEIRS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "thesis.tex").write_text("thesis", encoding="utf-8")
@@ -80,7 +80,7 @@ def test_what_a_killed_command_left_is_removed_with_a_word(
 @pytest.mark.promise("P41")
 @pytest.mark.parametrize("written", [None, 0, 20])
 def test_a_mark_that_was_not_written_to_its_end_is_one(home: Path, written: int | None) -> None:
-    """A writer was killed between creating the file and writing it; a folder with other contents stays."""
+    """A writer was killed between creating the file and writing to it; a folder with other contents is kept."""
     left, theirs = home / ".ackclock-aaaaaaaaaaaaaaaa", home / ".ackclock-bbbbbbbbbbbbbbbb"
     for folder in (left, theirs):
         folder.mkdir()
@@ -114,9 +114,9 @@ def test_a_part_of_another_kind_in_a_store_stays(home: Path) -> None:
 
 
 READ = {
-    "--beside", "--budget", "--check", "--controller", "--entry", "--lesson", "--own-code", "--patch", "--registered", "--rival", "--root", "--scenario", "--statement", "--style", "--tree", "--wheel",
+    "--beside", "--budget", "--check", "--controller", "--entry", "--lesson", "--own-code", "--patch", "--population", "--registered", "--rival", "--root", "--scenario", "--statement", "--style", "--tree", "--wheel",
 }  # fmt: skip
-"""Options whose help mentions files that the command reads."""
+"""Options with a help text that mentions files read by the command."""
 
 FOLDERS = {
     ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study new", "--out"),
@@ -125,14 +125,14 @@ FOLDERS = {
     ("arena scenarios", "--out"),
     ("live", "--out"),
 }  # fmt: skip
-"""Options that name a folder, in which a file is replaced only if it is ours (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
+"""Options that name a folder in which only our own files are replaced (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
 
 NAMED_BY_A_STUDY = {("study register", "--out"), ("study artefact", "--out")}
-"""Options of commands that name a study instead of a file: an output is compared with the files of the study's folder that the command has read."""
+"""Options that name a study instead of a file: an output is compared with the files read by the command in the study's folder."""
 
 
 def outputs() -> dict[str, set[str]]:
-    """Return the options of each command that name a file or a folder to write."""
+    """Return each command's options that name a file or folder to be written."""
     found: dict[str, set[str]] = {}
 
     def walk(command: object, name: str) -> None:
@@ -152,7 +152,7 @@ def outputs() -> dict[str, set[str]]:
 
 @pytest.mark.promise("P39")
 def test_every_output_is_tried_over_an_input() -> None:
-    """A command with a new output needs an entry among the tries."""
+    """A command with a new output needs an entry in the list of attempts."""
     from hostile import test_outputs
 
     tried = {(name, option) for name, options in outputs().items() for option in options
@@ -198,7 +198,7 @@ def test_a_move_that_the_disk_refuses_is_one_line(
 
 
 def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The inner part's writer holds the lock of the outer part. A disk error while the mark is read does not make the part foreign."""
+    """The inner part's writer holds the outer part's lock. A disk error while reading the mark does not make the part foreign."""
     with _files.staged(tmp_path / "o", marks=_files.OWN) as part, monkeypatch.context() as context:
         context.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "read")))
         with _files.staged(part, marks=_files.OWN) as inner:
@@ -210,7 +210,7 @@ def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pyte
 def test_a_part_that_alone_says_whose_the_folder_is_stays_while_the_disk_refuses_it(
     tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer was killed between its renames, and one command cannot read the rest; the next command can."""
+    """A writer was killed between its renames, and one command cannot read the remains; the next command can."""
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["run", "s.toml", "--out", "o"]) == 0

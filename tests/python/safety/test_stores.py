@@ -1,4 +1,4 @@
-"""Tests for foreign stores: nothing in their schema is executed, no link in them is followed, and Ctrl-C ends each query."""
+"""Tests for stores made by others: nothing in their schema is executed, no link in them is followed, and Ctrl-C ends each query."""
 
 import os
 import signal

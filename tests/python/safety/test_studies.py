@@ -1,4 +1,4 @@
-"""Tests for foreign studies: their table, their record, and the return values of their functions."""
+"""Tests for studies made by others: their table, their record, and their functions' return values."""
 
 import os
 from pathlib import Path

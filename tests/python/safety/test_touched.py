@@ -1,4 +1,4 @@
-"""Compares the files that each command opens, executes and removes in a foreign folder, according to its system calls, with a list."""
+"""Compares the files that each command opens, executes and removes in someone else's folder, according to its system calls, with a list."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ LIST = {
     "evaluate": Touches("evaluate reno --quick --rows 5 --jobs 1 --out ev", (), ("ev",)),
     "conform": Touches("conform c.py:Mine --junit j.xml", ("c.py", "w.json"), ("j.xml", "__pycache__")),
     "import": Touches("import tc tc.sh --out i.toml", ("tc.sh",), ("i.toml",)),
+    "import own": Touches("import path log.json --fit --out i.toml", ("log.json",), ("i.toml",)),
     "prove": Touches("prove short-response --first 3 --out pr", (), ("pr",)),
     "cite": Touches("cite"),
     "study list": Touches("study list"),
@@ -125,7 +126,7 @@ MODULE_LICENSE("GPL");
 
 @pytest.fixture
 def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
-    """Return the hostile folder with the inputs of the listed commands."""
+    """Return the hostile folder with the listed commands' inputs."""
     (folder / "c.py").write_text(OWN, encoding="utf-8")
     (folder / "w.json").write_text("0.5", encoding="utf-8")
     (folder / "c.c").write_text(IN_C, encoding="utf-8")
@@ -143,6 +144,7 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
     )
     shutil.copy(folder / "s.toml", folder / "t.toml")
     shutil.copy(Path(__file__).parents[1] / "arena" / "small.toml", folder / "task.toml")
+    shutil.copy(Path(__file__).parents[1] / "formats" / "samples" / "iperf3-netem.json", folder / "log.json")
     return folder
 
 
@@ -188,7 +190,7 @@ def needs(place: Path, words: list[str]) -> None:
 @pytest.mark.skipif(STRACE is None, reason="no strace")
 @pytest.mark.parametrize("which", LIST)
 def test_what_a_command_touches(prepared: Path, tmp_path: Path, which: str) -> None:
-    """A command reads only the files that it names, starts only the programs that it needs and none of the folder's, and removes only its own files."""
+    """A command reads only files it names, starts only programs it needs and none from the folder, and removes only its own files."""
     touches = LIST[which]
     words = touches.argv.split()
     needs(prepared, words)
@@ -207,7 +209,7 @@ NAME = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"')
 
 
 def judged(log: Path, place: Path, tmp_path: Path, touches: Touches) -> list[str]:
-    """Return the calls that are not on the list."""
+    """Return the calls missing from the list."""
     found = []
     first = True
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():

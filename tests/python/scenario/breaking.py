@@ -1,4 +1,4 @@
-"""Scenarios drawn from a seed, each of which breaks one rule between keys. Amounts are written as the engine writes them: whole, in the largest unit."""
+"""Scenarios drawn from a seed, each breaking one rule between keys. Amounts are written as the engine writes them: whole, in the largest unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Draw = Callable[[int, int], int]
 Changes = dict[str, Any]
 
 RULES: list[tuple[str, Callable[[Draw], Changes]]] = []
-"""Refused key, and the change that breaks its rule."""
+"""Refused key, and the change that breaks the rule."""
 
 
 def each(key: str, *changes: Callable[[Draw], Changes]) -> None:
@@ -350,7 +350,7 @@ for key, step in (
 
 
 def broken(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return one scenario for each rule: the key that is refused, and the scenario."""
+    """Return for each rule the refused key and a scenario that breaks the rule."""
     for number, (key, make) in enumerate(RULES):
         values = copy.deepcopy(BASE)
         # Of Python's generator only `random()` is guaranteed to give the same numbers in every version.

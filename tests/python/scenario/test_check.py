@@ -1,4 +1,4 @@
-"""Tests that a refusal gives its position, and that `ackclock check` reports every error."""
+"""Tests that a refusal includes its position, and that `ackclock check` reports every error."""
 
 from __future__ import annotations
 

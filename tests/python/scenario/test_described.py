@@ -84,7 +84,7 @@ def test_a_table_that_is_a_default_has_the_engines_defaults():
 def test_the_types_are_those_of_the_engine(tmp_path, monkeypatch, capsys):
     tables = tool("tables")
     assert tables.stub() == tables.STUB.read_text(encoding="utf-8")
-    # planted: a type changed only in the file of types
+    # planted: a type changed only in the type file
     planted = tmp_path / "_tables.pyi"
     planted.write_text(tables.stub().replace("    target: str\n", "    target: int\n", 1), encoding="utf-8")
     monkeypatch.setattr(tables, "STUB", planted)

@@ -10,11 +10,11 @@ from ackclock import _engine
 from ackclock.scenario import Network, Scenario
 
 REGISTRY_OF = {"queue": "queues", "loss": "losses", "capacity": "capacities", "workload": "workloads"}
-"""Scenario key -> the registry's list of kinds that it accepts."""
+"""Scenario key -> the registry's list of accepted kinds."""
 
 
 def choices(schema: Any, key: str) -> list[set[str]]:
-    """Return the kinds that a scenario's JSON Schema allows, for every `key` whose value has a kind."""
+    """Return the kinds allowed by a scenario's JSON Schema, for every `key` with a kind."""
     found: list[set[str]] = []
     if isinstance(schema, dict):
         value = schema.get("properties", {}).get(key)

@@ -1,4 +1,4 @@
-"""Tests for rules between several keys: the engine refuses a violation with the same message in every interface."""
+"""Tests for rules between keys: the engine refuses a violation with the same message in every interface."""
 
 from __future__ import annotations
 

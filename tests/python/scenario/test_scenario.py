@@ -290,7 +290,7 @@ def test_schema_names_itself():
 
 
 def matches(schema, node, value):
-    """Return whether the value matches; only the parts of JSON Schema that the schema uses are checked."""
+    """Return whether the value matches; supports only the parts of JSON Schema used by the schema."""
     if "$ref" in node:
         return matches(schema, schema["$defs"][node["$ref"].rsplit("/", 1)[-1]], value)
     for union in ("anyOf", "oneOf"):
@@ -331,7 +331,7 @@ def matches(schema, node, value):
 
 
 def test_the_schema_says_what_keys_are():
-    """Descriptions come from the texts below the keys in the classes, and from the engine."""
+    """Descriptions come from the docstrings below the keys in the classes, and from the engine."""
     schema = Scenario.json_schema()
     lacking = [
         f"{name}.{key}"
@@ -385,7 +385,7 @@ def test_a_path_without_a_way_back_has_mirrors_of_its_links():
     short = load(ROOT / "scenarios" / "parking-lot.toml").set("duration", "3 s")
     written = short.to_dict()
     network = written["network"]
-    back = ("third", "second", "first")  # in the order in which the paths name them
+    back = ("third", "second", "first")  # in the order in which they appear in the paths
     named = {link["name"]: link for link in network["links"]}
     network["links"] = [*network["links"], *({**named[name], "name": f"{name}.backward"} for name in back)]
     network["paths"] = [
@@ -485,7 +485,7 @@ def test_a_distribution_that_is_none_is_named_by_its_key(start: dict[str, Any], 
 
 
 def test_lists_of_losses_may_be_empty():
-    """A script without losses also writes an empty list."""
+    """A script without losses is also written, as an empty list."""
     for loss in ({"kind": "scripted", "drops": []}, {"kind": "listed", "packets": []}):
         made = Scenario.from_dict(
             {

@@ -1,4 +1,4 @@
-"""Tests that compiled text, digests and refusals are unchanged (`vectors.py` describes how to renew them)."""
+"""Tests that compiled text, digests and refusals are unchanged (`vectors.py` describes how to update them)."""
 
 from __future__ import annotations
 

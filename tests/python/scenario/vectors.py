@@ -1,6 +1,6 @@
-"""Frozen outcomes of scenarios: the text that the engine reads, the digest of a run, or the words of a refusal.
-
-`python tests/python/scenario/vectors.py --write` renews `vectors.txt`, which contains a hash for each ten outcomes; `--full FILE` writes the
+"""Frozen outcomes of scenarios: the text read by the engine, the digest of a run, or the wording of a refusal.
+`python tests/python/scenario/vectors.py --write` updates `vectors.txt`, which contains one hash per ten outcomes;
+`--full FILE` writes the
 outcomes themselves, so that two versions can be compared.
 """
 
@@ -27,25 +27,25 @@ from ackclock.fidelity.drawn import drawn  # noqa: E402
 
 FROZEN = HERE / "vectors.txt"
 TOGETHER = 10
-"""Outcomes that share one hash."""
+"""Number of outcomes per hash."""
 SEEDS = range(1, 4)
 DRAWN = {"transfers": 350, "bulks": 150, "lossy": 200}
 
 
 def shipped() -> Iterator[tuple[str, str]]:
-    """Return the engine's text of every scenario in the package."""
+    """Return the engine's text for every packaged scenario."""
     for path in sorted((ROOT / "scenarios").glob("*.toml")):
         yield path.stem, load(path).to_engine_json()
 
 
 def paths() -> Iterator[tuple[str, str]]:
-    """Return the engine's text of drawn scenarios."""
+    """Return the engine's text for drawn scenarios."""
     for one in drawn(1, **DRAWN):
         yield one.name, one.scenario.to_engine_json()
 
 
 def refusals() -> Iterator[tuple[str, str]]:
-    """Return the refusals of files of the hostile-input tests: key, value found, allowed values."""
+    """Return the refusals of files from the hostile-input tests: key, value found, allowed values."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -59,14 +59,14 @@ def refusals() -> Iterator[tuple[str, str]]:
 
 
 def rules() -> Iterator[tuple[str, str]]:
-    """Return the refusals of scenarios that break one rule each."""
+    """Return the refusals of scenarios, each breaking one rule."""
     for seed in SEEDS:
         for number, (_, values) in enumerate(broken(seed)):
             yield f"{seed} {number}", told(lambda values=values: Scenario.from_dict(values))
 
 
 def told(make: Callable[[], Scenario]) -> str:
-    """Return the engine's text of the scenario, or the refusal."""
+    """Return the engine's text for the scenario, or the refusal."""
     try:
         return make().to_engine_json()
     except ScenarioError as error:
@@ -74,7 +74,7 @@ def told(make: Callable[[], Scenario]) -> str:
 
 
 def digests() -> Iterator[tuple[str, str]]:
-    """Return the digests of all scenarios in the package, and of drawn ones."""
+    """Return the digests of all packaged scenarios, and of drawn ones."""
     for path in sorted((ROOT / "scenarios").glob("*.toml")):
         yield path.stem, run(load(path)).digest
     for one in drawn(1, **DRAWN):

@@ -1,5 +1,6 @@
-"""Tests that a single edit of a passing script makes it fail, except within a documented tolerance (docs/how-to/play-packet-scripts.md). An
-oracle that never uses the verdict decides about the tolerance: arithmetic on the script's numbers, or the packets of the unedited run.
+"""Tests that a single edit of a passing script makes it fail, except within a documented tolerance
+(docs/how-to/play-packet-scripts.md). The tolerance is decided by an oracle that never uses the verdict: arithmetic on
+the script's numbers, or the unedited run's packets.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 
 @dataclass(frozen=True)
 class Edit:
-    """An edit of a script. `forgiven`: `None` if it must fail; "same packets" if the oracle decides; else the tolerance."""
+    """An edit of a script. `forgiven`: `None` if it must fail; "same packets" if the oracle decides; otherwise the tolerance."""
 
     kind: str
     line: str
@@ -149,7 +150,7 @@ def assertion_edits(line: str) -> Iterator[Edit]:
 
 
 def _exact(test: ast.expr) -> set[int]:
-    """Return the parts of a test that fail with every change: those in equations joined by `and`."""
+    """Return the parts of a test where every change must fail: those in equations joined by `and`."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return set().union(*(_exact(v) for v in test.values))
     equation = isinstance(test, ast.Compare) and all(isinstance(op, ast.Eq) for op in test.ops)
@@ -182,8 +183,8 @@ def edits_of(line: str, *, deviation: float, inside: bool, comparable: bool) -> 
 
 
 def outgoing(played: Played) -> list[tuple[int, int, str, str]]:
-    """Return the compared parts of the packets that the stack sent: start, end, flags and the rest; no times, windows
-    or timestamp values.
+    """Return the compared parts of the packets sent by the stack: start, end, flags and so on; no times, windows or
+    timestamp values.
     """
     packets = []
     for line in played.trace:
@@ -197,7 +198,7 @@ def outgoing(played: Played) -> list[tuple[int, int, str, str]]:
 
 
 def same(a: list[tuple[int, int, str, str]], b: list[tuple[int, int, str, str]]) -> bool:
-    """Return whether the packets are identical apart from burst boundaries: an expectation joins pieces, and checks their times itself."""
+    """Return whether the packets are identical apart from burst boundaries: an expectation joins pieces, and itself checks their times."""
     a, b = list(a[::-1]), list(b[::-1])
     while a and b:
         (start, end, flags, rest), (start2, end2, flags2, rest2) = a.pop(), b.pop()
@@ -280,7 +281,7 @@ def test_the_documentation_names_what_is_forgiven(edits):
 
 
 def some_of_each_kind(edits, total, wanted):
-    """Return equally many edits of each kind, in total `total` or a few more, drawn with a fixed seed."""
+    """Return equally many edits of each kind, `total` or slightly more altogether, drawn with a fixed seed."""
     kinds: dict[str, list] = {}
     for item in edits:
         if wanted(item[0]):

@@ -1,4 +1,4 @@
-"""Tests for malicious scripts: a clear answer within 5 s and 500 MB, and no file touched, measured in a separate process."""
+"""Tests for malicious scripts: a clear verdict within 5 s and 500 MB, and no file touched, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 5
 BYTES = 500_000_000
 
 PART = 4
-"""Scripts of maximum length are played at a quarter of it, in a quarter of the time; at full length in the `deep` tests."""
+"""Scripts of maximum length are shortened to a quarter, with a quarter of the time limit; the `deep` tests play them in full."""
 
 OPEN = """
 0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -80,7 +80,7 @@ SCRIPTS = {
 
 
 def longest(part: int = 1) -> dict[str, str]:
-    """Return scripts of the maximum length or a part of it; each takes more time than all others together."""
+    """Return scripts of maximum length or a fraction of it; each takes longer than all others together."""
     watches = range(10, 1_010)
     return {
         "many blocks": OPEN + "+0 %{ x = 1 }%\n" * (30_000 // part),
@@ -164,7 +164,7 @@ def test_each_ends_in_time_with_a_clear_answer(outcome):
     told, _, _, _ = outcome
     assert {name: told[name] for name in told if told[name][2] >= SECONDS} == {}
     passing = {name for name, (verdict, *_) in told.items() if verdict == "pass"}
-    # These scripts need large resources, but are not malformed.
+    # These scripts use a lot of resources, but are not malformed.
     assert passing <= {"definitions", "prints"} | {name for name in told if name.startswith(("many", "large"))}
     assert all(0 < len(why) <= 500 and "\n" not in why for name, (_, why, _) in told.items() if name not in passing)
     for name, said in ((GIGABYTE, "limit"), ("import", "not allowed")):

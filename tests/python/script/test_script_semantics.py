@@ -80,7 +80,7 @@ def test_waiting_gives_up_two_seconds_after_the_expected_time(tmp_path):
 
 
 def test_relative_time_counts_from_the_end_of_the_event_before(verdict):
-    # The probe is sent 300 ms after the write, anywhere in its window; the next event counts from there.
+    # The probe is sent 300 ms after the write, anywhere in its window; the next event is timed from there.
     text = SERVER + RTO + "+.2~+.5 > P. 1:1001(1000) ack 1\n+.1 < . 1:1(0) ack 1001 win 257\n"
     assert verdict(text + "0.1 write(4, ..., 1000) = 1000\n") == "fail"
     assert verdict(text + "0.505 write(4, ..., 1000) = 1000\n+0 > P. 1001:2001(1000) ack 1\n") == "pass"
@@ -163,7 +163,7 @@ def test_packets_after_the_last_expectation_count_only_if_asked(verdict):
 def test_a_window_is_the_raw_field_and_compared_where_it_stands(verdict):
     text = SERVER + "+0 < P. 1:1001(1000) ack 1 win 257\n+0 > . 1:1(0) ack 1001"
     assert verdict(text + "\n") == "pass"
-    # as advertised by the kernel, in units of 256; the packet takes 2304 bytes of the buffer
+    # as advertised by the kernel, in units of 256 bytes; the packet takes 2304 bytes of buffer space
     assert verdict(text + " win 1046\n") == "pass"
     assert verdict(text + " win 1045\n") == "fail"
 

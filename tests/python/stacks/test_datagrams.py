@@ -31,7 +31,7 @@ def test_twice_the_rate_of_the_link_loses_half():
     done = run(scenario({"kind": "constant-rate", "rate": "20 Mbit/s"}, bottleneck=queue))
     row = done.datagrams.to_dicts()[0]
     assert row["loss_rate"] == pytest.approx(0.5, abs=0.01)
-    # a full queue of 50, the packet in transmission, and the packet itself: 1500 bytes each at 10 Mbit/s
+    # a full queue of 50, the packet in transmission, and the packet itself, 1500 bytes each at 10 Mbit/s
     assert row["max_delay_s"] == pytest.approx(0.02 + 52 * 0.0012, abs=0.0012)
     assert done.flows["goodput_bps"][0] == pytest.approx(10e6 * 1472 / 1500, rel=0.01)
     link = done.links.to_dicts()[0]
@@ -42,7 +42,7 @@ def test_twice_the_rate_of_the_link_loses_half():
 def test_on_off_has_its_duty_cycle_and_stop_holds():
     fixed = {"kind": "on-off", "rate": "1 Mbit/s", "on": "250 ms", "off": "750 ms", "periods": "fixed"}
     done = run(scenario(fixed, stop="8 s"))
-    assert done.datagrams["sent"][0] == 8 * 21  # 12 ms apart: 21 in each 250 ms
+    assert done.datagrams["sent"][0] == 8 * 21  # 12 ms apart: 21 in every 250 ms
     exponential = {"kind": "on-off", "rate": "1 Mbit/s", "on": "10 ms", "off": "30 ms"}
     runs = [run(scenario(exponential), seed=seed).datagrams["sent"][0] for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]

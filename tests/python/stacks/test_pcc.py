@@ -45,7 +45,7 @@ def scenario(queue=250, controller="pcc-allegro", *, duration="20 s", host=None,
 
 
 def share(done):
-    """Return the goodput of all flows as a fraction of what a 100 Mbit/s link carries in 1500-byte packets with 1456 bytes of data."""
+    """Return the total goodput as a fraction of the capacity of a 100 Mbit/s link with 1500-byte packets carrying 1456 bytes of data."""
     return done.flows["goodput_bps"].sum() / 1e8 * 1500 / 1456
 
 
@@ -55,7 +55,7 @@ def test_every_controller_fills_a_link_and_delivers_in_order(name):
     flow = done.flows.to_dicts()[0]
     assert 0.8 < share(done) <= 1.0
     assert not flow["failed"]
-    # bytes sent = bytes of new data and of retransmissions; goodput excludes the lost ones
+    # bytes sent = new and retransmitted bytes; goodput excludes the lost ones
     assert flow["send_rate_bps"] >= flow["goodput_bps"]
     assert flow["intervals"] > 50
 

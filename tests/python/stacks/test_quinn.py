@@ -1,4 +1,4 @@
-"""Tests for quinn's QUIC as flows: repeatable everywhere, combined with other transports, refused where unsupported."""
+"""Tests for quinn's QUIC as flows: repeatable on every platform, combined with other transports, refused where unsupported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_rule_of_ours_ends_slow_start_inside_the_stack_as_it_does_in_tcp():
         given = {"congestion_control": name, **({"congestion_control_options": options} if options else {})}
         return run(Scenario.from_dict(values(given)), seed=1).flows.to_dicts()[0]["retransmissions"]
 
-    # the overshoot of a slow start that continues until a loss, and the part that remains with HyStart
+    # overshoot of a slow start that continues until a loss, and the fraction remaining with HyStart
     assert lost("quinn:cubic") > 150
     assert lost("quinn:ours-cubic", slow_start="classic") > 150
     assert lost("quinn:ours-cubic") < 100

@@ -1,6 +1,6 @@
-"""Tests for quinn's flows in drawn scenarios: all its workloads, combined with TCP and PCC, over links that lose, mark, delay and pause. A
-panic or a broken law names the scenario's number. `QUINN_DRAWN=10000 pytest -m long tests/python/stacks/test_quinn_drawn.py` draws
-10,000.
+"""Tests for quinn's flows in drawn scenarios: all its workloads, combined with TCP and PCC, over links that lose,
+mark, delay and pause. A panic or a broken law is reported with the scenario's number. `QUINN_DRAWN=10000 pytest -m
+long tests/python/stacks/test_quinn_drawn.py` draws 10,000.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def drawn(number: int) -> Scenario:
 
 
 def broken(done: Run) -> list[str]:
-    """Return the laws that a run breaks."""
+    """Return the laws broken by a run."""
     found = []
     for row in done.rows("links"):
         gone = row["dropped_loss"] + row["dropped_queue"]
@@ -94,7 +94,7 @@ def broken(done: Run) -> list[str]:
             asked = {"1 B": 1, "3 kB": 3000, "60 kB": 60_000, "1 MB": 1_000_000}[str(group.workload.bytes)]
             ends = (
                 units.whole(done.scenario.duration, units.DURATION) / 1e9
-            )  # the flow's stop, after which it may complete with less data
+            )  # the flow's stop time, after which it may complete with less data
             complete = row["completion_s"] is not None and row["completion_s"] < ends
             if row["bytes_acked"] > asked or (complete and row["bytes_acked"] != asked):
                 found.append(

@@ -1,4 +1,4 @@
-"""Tests for stacks behind the C header: the findings of the check, and runs with a library."""
+"""Tests for stacks behind the C header: the check's findings, and runs with a library."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_the_digest_of_another_process_is_the_same(toy):
 def test_tables_say_what_the_stack_tells(toy):
     given = {"congestion_control": "stack:toy:fixed", "workload": {"kind": "transfer", "bytes": "1 MB"}}
     plain = scenario(given)
-    # 10 Mbit/s and 20 ms hold 17 packets of 1,260 bytes, so that a window of 100 keeps 83 in the queue
+    # a 10 Mbit/s, 20 ms path holds 17 packets of 1,260 bytes, so a window of 100 keeps 83 in the queue
     done = run(plain.set("record.sample_interval", "10 ms").set("record.trace", "all"), seed=1)
     assert done.digest == run(plain, seed=1).digest
     flow = done.flows.to_dicts()[0]
@@ -220,7 +220,7 @@ def test_the_example_of_smoltcp_builds_and_keeps_the_contract(tmp_path):
     )
     subprocess.run(["make"], cwd=folder, check=True, capture_output=True)
     built = folder / "libsmoltcp_stack.so"
-    # one finding is open and its cause unknown: without a controller the end of a lossy transfer is not detected
+    # one finding is open, its cause unknown: without a controller, the end of a lossy transfer is not detected
     open_ = [(f.controller, f.check) for f in stacks.check(built) if not f.holds]
     assert open_ in ([], [("none", "numbers")])
     code = (
@@ -256,7 +256,7 @@ def test_the_example_of_quinn_keeps_the_contract_and_does_what_the_built_in_one_
     cargo = ["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", str(QUINN / "Cargo.toml")]
     subprocess.run([*cargo, "--target-dir", str(tmp_path)], check=True, env=env, cwd=QUINN)
     built = tmp_path / "release" / "libquinn_stack.so"
-    # quinn's BBR, whose pacer does not use its rate, leaves 2.2 % of the link; 98 % are asked for
+    # quinn's BBR, which does not pace at its own rate, leaves 2.2 % of the link unused; 98 % is required
     assert [(f.controller, f.check) for f in stacks.check(built) if not f.holds] == [("bbr", "capacity")]
     code = (
         "from ackclock import Scenario, run, stacks; "

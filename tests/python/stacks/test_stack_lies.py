@@ -1,4 +1,4 @@
-"""Tests that a library's reports are compared with the packets that the network carried: a false report is attributed to the library, in one line."""
+"""Tests that a library's reports are compared with the packets carried by the network: a false report is attributed to the library, in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for commands that make many runs, with a stack in a library: on threads, in other processes, on workers of a cluster."""
+"""Tests for commands that make many runs with a stack in a library: on threads, in other processes, on cluster workers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def task(toy: Path) -> Task:
 
 
 def test_another_process_loads_what_the_command_has_loaded(toy):
-    """A worker loads the library, and so does the process that repeats runs which ended a process."""
+    """A worker loads the library, and so does the process that repeats runs that ended a process."""
     done = compute_apart(task(toy), None)
     assert done.digests == [str(run(scenario({"congestion_control": "stack:toy:fixed"}, seconds=1), seed=3).digest)]
 

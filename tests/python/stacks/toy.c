@@ -1,4 +1,4 @@
-/* A small transport for the tests of `ackclock stack check`: one way, go-back-N with a fixed window. With BREAKS defined as one of the
+/* A small transport for the tests of `ackclock stack check`: one-way go-back-N with a fixed window. With BREAKS defined as one of the
  * rules below it breaks that rule. */
 
 #include <pthread.h>

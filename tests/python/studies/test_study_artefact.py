@@ -1,4 +1,4 @@
-"""Tests for `ackclock study artefact`: the files that another person needs to run a study again."""
+"""Tests for `ackclock study artefact`: the files that someone else needs to rerun a study."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SAID = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_reproduce_compares_with_the_build_of_the_record(case, tmp_path, monkeypatch):
-    """The record may be older than the artefact, so the build that writes the artefact says nothing of it."""
+    """The record may be older than the artefact, so the build that writes the artefact does not describe it."""
     mine = plugin.new("mine", tmp_path / "here")
     record.write(mine / "recorded.json", "quick", (), version="1", date="2026-01-01")
     kept = json.loads((mine / "recorded.json").read_text())
@@ -101,7 +101,7 @@ def test_what_is_not_recorded_cannot_be_expected(tmp_path):
 
 
 def test_a_study_of_ones_own_goes_along(tmp_path, monkeypatch):
-    """A user's folder is not part of any package, so the recipient would not have it otherwise."""
+    """A user's folder is not part of any package, so the recipient would otherwise not have it."""
     mine = plugin.new("mine", tmp_path / "here")
     (mine / "__pycache__").mkdir(exist_ok=True)
     (mine / "__pycache__" / "study.pyc").write_bytes(b"x")
@@ -117,7 +117,7 @@ def test_a_study_of_ones_own_goes_along(tmp_path, monkeypatch):
     there = sorted(str(p.relative_to(tmp_path / "a" / "mine")) for p in (tmp_path / "a" / "mine").rglob("*"))
     assert there == ["README.md", "data", "data/rates.csv", "recorded.json", "study.py", "study.toml"]
     assert "does one flow need? One Reno flow" in readme.read_text()
-    monkeypatch.chdir(readme.parent)  # as the recipient receives it
+    monkeypatch.chdir(readme.parent)  # as received by the recipient
     found = studies.get("./mine")
     assert register.differences(register.read(Path("plan.json")), found) == []
     assert Path("reproduce.sh").read_text().count("ackclock study run ./mine ") == 2

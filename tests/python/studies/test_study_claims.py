@@ -1,4 +1,4 @@
-"""Tests for the machinery of claims: halves, several numbers at once, times that were not reached, the record, readings, notes.
+"""Tests for the machinery of claims: halves, several numbers at once, times not reached, the record, readings, notes.
 
 Length: everything that all studies share, from a claim's halves to the documents that quote them.
 """
@@ -69,7 +69,7 @@ def measured(value: float, half: float = 0.5, n: int = 10, **more: object) -> Ev
 
 
 def study(tmp_path: Path, gain: float = 2.0, half: float = 0.5, note: str = "By {gain}.") -> Study:
-    """A study whose gain depends on the queue, and on an offset that the measurement adds."""
+    """A study with a gain that depends on the queue, and on an offset added by the measurement."""
 
     def run(plan: Plan) -> Data:
         value = gain if QUEUE.of(plan) == "short" else -gain
@@ -141,7 +141,7 @@ def test_one_of_many_may_miss_by_chance_but_not_by_much():
 
 
 def test_several_numbers_fail_by_mistake_as_rarely_as_one():
-    """Sixteen true differences of zero are claimed to be no worse than zero: at 95 % each, half of the families would fail."""
+    """Sixteen true differences of zero are claimed to be no worse than zero: at 95 % each, half the families would fail."""
     rng = np.random.default_rng(1)
     failed = 0
     for _ in range(400):
@@ -311,7 +311,7 @@ def test_the_reading_with_the_most_claims_is_the_one_nearest_to_the_main_one(tmp
 
 
 def test_what_is_undecided_decides_nothing():
-    """The reading that turns "holds" into "fails" decides, not the one with fewer runs."""
+    """The reading that turns "holds" into "fails" is decisive, not the one with fewer runs."""
     claim = Claim(id="X1", place="p. 1", statement="It gains.", direction=Criterion(measure=lambda _: []))
     verdicts = {
         ("short", "none"): HOLDS,
@@ -341,7 +341,7 @@ def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):
 
 
 def exact_outcomes():
-    """Return the deterministic claims of `prr`."""
+    """Return the deterministic claims of the study `prr`."""
     tables = {**rfc_tables.run(Plan()).tables, **traces.run(Plan()).tables}
     claims = (*ideal_path.CHAPTER.claims, *traces.CHAPTER.claims)
     return [claim.judge(tables) for claim in claims]
@@ -375,7 +375,7 @@ def test_a_rule_that_moves_under_an_unchanged_verdict_is_reported_as_drift(monke
 
 
 def fast_study(tmp_path: Path, alpha: int) -> Study:
-    """Return a FAST flow that keeps `alpha` packets in a queue that holds 300."""
+    """Return a FAST flow that keeps `alpha` packets in a 300-packet queue."""
 
     def run_fast(_: Plan) -> Data:
         scenario = Scenario.from_dict(

@@ -1,6 +1,7 @@
 """Compares the studies' senders with independent calculations that share no code with them.
 
-PCC Allegro's decision and its rule against slow hosts are worked by hand in `crates/pcc/src/control/allegro/tests.rs`, ABSE's filter on a few ACKs in
+PCC Allegro's decision and its rule against slow hosts are worked out by hand in
+`crates/pcc/src/control/allegro/tests.rs`, ABSE's filter on a few ACKs in
 `crates/cc/src/controller/westwood/tests.rs`.
 """
 
@@ -61,14 +62,15 @@ def test_abse_samples_over_the_interval_of_the_quoted_formulas():
 
 
 ALPHA = 600
-"""Number of packets, large enough that slow start ends far from the equilibrium and the law takes time to reach it."""
+"""Number of packets, so large that slow start ends far from the equilibrium, which the law takes time to reach."""
 
 
 def off_the_law(**options: float) -> tuple[float, float]:
-    """Return the maximum relative distance of eleven successive windows from the law with gamma = 0.5 and `ALPHA`, and the distance of the
-    last window from its equilibrium.
+    """Return the maximum relative deviation of eleven successive windows from the law with gamma = 0.5 and `ALPHA`,
+    and the last window's deviation from the equilibrium.
 
-    One flow, after slow start, in a fluid model of the path, whose RTT is the window over the rate where that is more than 64 ms.
+    One flow, after slow start, in a fluid model of the path, where the RTT is the window divided by the rate, but at
+    least 64 ms.
     """
     scenario = paths.scenario(
         ALABAMA,
@@ -96,7 +98,7 @@ def off_the_law(**options: float) -> tuple[float, float]:
 
 
 def test_fast_goes_from_window_to_window_as_its_law_says():
-    """The fluid model ignores the lag of the mean RTT, which is 3.5 % at most. Another gain or another alpha deviates more."""
+    """The fluid model ignores the lag of the mean RTT, which is at most 3.5 %. A different gain or alpha deviates more."""
     on_the_way, at_the_end = off_the_law()
     assert on_the_way < 0.04
     assert at_the_end < 0.002

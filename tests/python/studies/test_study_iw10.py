@@ -47,7 +47,7 @@ def test_isolated_batches_lose_what_arithmetic_says(exact):
 
 
 def test_windows_that_do_not_grow_need_two_other_batches(exact):
-    """The slide's sentence holds for the two other batches; the study's own windows refute it."""
+    """The slide's sentence holds for the other two batches; the study's own windows refute it."""
     one, two = bursts.held(exact)
     assert (one.value, one.verdict) == (0, Verdict.HOLDS)
     assert two.value > 0
@@ -55,7 +55,7 @@ def test_windows_that_do_not_grow_need_two_other_batches(exact):
 
 
 def first_burst(size, packets, nagle=True):
-    """Return the payload of the first packets of a response written in pieces, under Minshall's form of Nagle: one
+    """Return the payloads of a response's first packets, written in pieces under Minshall's variant of Nagle: one
     short segment at a time.
     """
     queued, sent, short = 0, [], False
@@ -97,7 +97,7 @@ def test_a_client_that_leaves_data_unread_resets():
 
 
 def _population(changed):
-    """Return two paths with six runs each; IW10 equals IW3 except for `changed`."""
+    """Return two paths with six runs each; IW10 is identical to IW3 except for `changed`."""
     base = {
         "path": 0.0,
         "rate": 1.0,
@@ -149,7 +149,7 @@ def test_every_claim_is_asked_of_the_kernel_or_says_why_not():
 
 @pytest.mark.deep
 def test_the_kernels_claims_need_no_more_than_the_kernel_runs():
-    """An arm that a claim adds for the study would break the claim on the kernel, which only a run there would reveal."""
+    """An arm added to the study for a claim would break that claim on the kernel, which only a run there would reveal."""
     ran = carry_out(kernel.PART.experiments, Plan(scale=KERNEL, seeds=2, backend="sim"))
     verdicts = {claim.id: claim.judge(ran.tables).verdict for claim in kernel.PART.claims}
     assert set(verdicts) == set(kernel.ASKED)
@@ -181,7 +181,7 @@ def test_one_transaction_alone_takes_what_arithmetic_says(exact):
         row = t.filter((pl.col("rate") == rate) & (pl.col("acks") == acks) & (pl.col("window") == window))
         return float(row["total_s"][0])
 
-    # handshake and request 0.6 s; then rounds of 0.3 s, or ten packets of 187.5 ms
+    # handshake and request take 0.6 s; then rounds of 0.3 s, or ten packets of 187.5 ms
     for acks in bursts.ACKS:
         assert took(FAST, acks, 3) == pytest.approx(1.20, rel=0.01)
         assert took(FAST, acks, 4) == pytest.approx(0.90, rel=0.01)
@@ -258,15 +258,15 @@ def test_the_parts_of_a_completion_time_add_up():
     assert rows.select(pl.min_horizontal(parts.PARTS)).to_series().min() > -1e-9
     assert rows.filter(pl.col(parts.TIMEOUT) > 0)["rtos"].min() >= 1
     assert rows.filter(pl.col("retransmissions") == 0)[parts.REPAIR].sum() == 0
-    # alone, a transaction takes only its round trips
+    # on its own, a transaction takes only its round trips
     alone = parts.each(run_batch(testbed.loaded(FAST, SINGLE, 0.05, IW3, duration_s=20, record={"trace": "all"}), [3]))
     assert alone[parts.REST].to_numpy() == pytest.approx(0.9, abs=0.03)
     assert alone[parts.CONNECTING].to_numpy() == pytest.approx(0.3, abs=0.03)
 
 
 def test_photographs_are_judged_where_iw3_loses_what_the_slide_says():
-    """On made-up pages whose loss depends on the rate, the fitted rate and the ratio there are known, and random loss of any share does not
-    change them.
+    """On made-up pages with rate-dependent loss, the fitted rate and the ratio there are known, and no fraction of
+    random loss changes them.
     """
     rows = [
         {

@@ -1,7 +1,7 @@
-"""Tests the guess of I31: bursts of IW10's windows do not explain why its advantage shrinks at 96 % of a fast link without loss.
-
-Three arms without loss have the study's arrivals: five opens unchanged; five opens with paced first windows, so that there are no bursts;
-and single opens. The measure is the part of IW10's lead at 72 % that remains at 96 %.
+"""Tests the guess of I31: bursts of IW10's windows do not explain why its advantage shrinks at 96 % load on a fast
+lossless link. Three lossless arms have the study's arrivals: five opens unchanged; five opens with paced first
+windows, hence without bursts; and single opens. The measure is the fraction of IW10's lead at 72 % that remains at 96
+%.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def means(batch: Batch) -> pl.DataFrame:
 
 
 def kept(mode: str, **change: object) -> float:
-    """Return IW10's lead at the highest load in percent of its lead at 72 %, without losses."""
+    """Return IW10's lead at the highest load as a percentage of its lead at 72 %, without losses."""
     cells = [
         Cell(
             scenario=testbed.loaded(FAST, mode, load, arm, duration_s=DURATION_S, queue=parts.LOSSLESS, **change),

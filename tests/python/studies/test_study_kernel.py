@@ -1,4 +1,4 @@
-"""Tests for the kernel part in a study's report: from the same run, or recorded."""
+"""Tests for the kernel part in a study's report: made in the same run, or recorded."""
 
 from __future__ import annotations
 

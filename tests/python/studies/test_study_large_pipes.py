@@ -63,12 +63,12 @@ def test_a_reading_reaches_the_hosts():
     assert four[FAST].options == {"alpha": 20}
     linux, freebsd = (four[p].host(where)["stack"] for p in (HSTCP, TCPW))
     assert linux["delayed_ack"] is False
-    # a quarter of Linux's buffer is overhead; both have the same window
+    # a quarter of Linux's buffer is overhead; both advertise the same window
     assert [s["socket_buffer"] for s in (linux, freebsd)] == [f"{(2 << 20) * 4 // 3} bytes", f"{2 << 20} bytes"]
 
 
 def test_ten_in_a_row_leave_each_other_an_ssthresh():
-    """Slow start overflows behind 200 packets; each later run ends slow start at the ssthresh cached by an earlier one."""
+    """Slow start overflows a 200-packet queue; each later run ends slow start at the ssthresh cached by an earlier one."""
     where = Plan(reading={"ACKs": "each segment", "window": "2 MiB"})
     batch = run_batch(transfers.scenario(SENDERS[NEWRENO], 200, where), [1])
     times = transfers.completion(batch)
@@ -129,7 +129,7 @@ def test_tcpw_collapses_only_where_the_receive_window_ends_in_a_recovery_without
 
 
 def test_two_tcpw_flows_collapse_in_turn_without_sack_and_share_with_it():
-    """ABSE's filter uses the throughput of each ACK: after an overflow one of the two flows repairs one loss per round trip, for seconds."""
+    """ABSE's filter uses each ACK's throughput: after an overflow one of the two flows repairs one loss per round trip, for seconds."""
 
     def half_minute(sack: bool) -> list[float]:
         sender = paths.westwood(sack=sack, **FILTERS["each ACK"])
@@ -213,7 +213,7 @@ def test_abse_is_held_against_pairs_and_trains():
 
 
 def test_fast_is_held_against_other_senders_in_the_same_cells():
-    """A correlation that all senders have is not a problem of FAST."""
+    """A correlation shared by all senders is not a problem of FAST."""
     controls = {name: s for name, s in {**sync.SYNC, **sync.CONTROLS}.items() if s.alone and s.queue < 2}
     assert len(controls) == 4 + 8
 
@@ -265,7 +265,7 @@ def test_friendliness_is_that_of_the_metrics():
 
 
 def test_spread_over_the_runs_of_a_group():
-    group = np.array([[[1.0, 2.0], [3.0, 2.0]]])  # one group of two runs, two seconds
+    group = np.array([[[1.0, 2.0], [3.0, 2.0]]])  # one group of two two-second runs
     assert starts.spreads(group).tolist() == pytest.approx([2**0.5 / 2 / 2])
 
 

@@ -1,4 +1,4 @@
-"""Tests for the causes of failing claims in `large-pipes`: each test switches one mechanism and leaves the rest of the study unchanged."""
+"""Tests for the causes of failing claims in `large-pipes`: each test switches one mechanism off or on and keeps the rest of the study unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAIN = Plan()
 
 
 def short_over_long(protocol: str, thinner: int) -> Array:
-    """Return values for round-trip times 1 : 2 on path 1 with rate and queue divided, one per start of the second flow, which is all that varies."""
+    """Return one value per start time of the second flow, the only thing that varies, for RTTs of 1 : 2 on path 1 with rate and queue divided."""
     path = replace(ALABAMA, rate_bps=ALABAMA.rate_bps // thinner)
     queue = sharing.QUEUE // thinner
     record = {"goodput_interval": "500 ms"}
@@ -46,20 +46,20 @@ def short_over_long(protocol: str, thinner: int) -> Array:
 
 
 def test_unequal_round_trips_hurt_hstcp_more_than_newreno_only_above_the_window_where_its_table_begins():
-    """W26. On a path of a fortieth of the rate the windows stay below 38 segments, where HSTCP equals Reno (RFC
+    """W26. On a path with a fortieth of the rate, the windows stay below 38 segments, where HSTCP equals Reno (RFC
     3649).
     """
     thinner = 40
     assert ALABAMA.bdp / thinner + sharing.QUEUE // thinner < 38
     wide = short_over_long(HSTCP, 1) / short_over_long(NEWRENO, 1)
     thin = short_over_long(HSTCP, thinner) / short_over_long(NEWRENO, thinner)
-    assert (wide > 1.4).mean() >= 0.75, wide  # a single start may differ, because ties decide which flow loses
+    assert (wide > 1.4).mean() >= 0.75, wide  # a single start may deviate, because ties decide which flow loses
     assert np.exp(np.log(wide).mean()) > 1.7, wide
     assert np.exp(np.log(thin).mean()) < 1.25, thin
 
 
 def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
-    """W18. The flows have too little time: the first flow is ahead when a run of 16 s ends, and no longer in the second minute."""
+    """W18. The flows have too little time: the first flow is ahead at the end of a 16 s run, but no longer in the second minute."""
     record = {"goodput_interval": "500 ms"}
     made = paths.scenario(ALABAMA, [(SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0, record=record)
     goodput = run_batch(made, [1, 2, 3]).goodput.filter(pl.col("flow") < 2)
@@ -76,9 +76,7 @@ def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
 
 
 def first_tenth(path: Bottleneck, protocol: str, *, cache: bool = True) -> tuple[Array, int]:
-    """Return the mean rate in the first 100 ms of runs 2 to 10, Mb/s, for each of two groups, and their
-    retransmissions.
-    """
+    """Return each of two groups' mean rate in the first 100 ms of runs 2 to 10, Mb/s, and their retransmissions."""
     made = starts.in_a_row(path, protocol, path.queue).to_dict()
     if not cache:
         for flow in made["flows"]:
@@ -91,8 +89,8 @@ def first_tenth(path: Bottleneck, protocol: str, *, cache: bool = True) -> tuple
 
 
 def test_the_short_feedback_and_not_the_cache_makes_newrenos_high_start():
-    """W12. Without the cache the start is as high; with four times the round-trip time the effect is gone. The cache
-    saves losses.
+    """W12. Without the cache the initial rate is as high; with four times the RTT the effect is gone. The cache
+    prevents losses.
     """
     cached, few = first_tenth(CALTECH, NEWRENO)
     cold, many = first_tenth(CALTECH, NEWRENO, cache=False)
@@ -103,7 +101,7 @@ def test_the_short_feedback_and_not_the_cache_makes_newrenos_high_start():
 
 
 def test_newreno_starts_below_fast_and_hstcp_only_where_slow_start_overflows():
-    """W12. Behind a queue that holds the receive window NewReno starts like HSTCP and FAST."""
+    """W12. Behind a queue as large as the receive window, NewReno starts like HSTCP and FAST."""
     deep = replace(CALTECH, queue=1000)
     own, own_deep = first_tenth(CALTECH, NEWRENO)[0], first_tenth(deep, NEWRENO)
     assert own_deep[1] == 0
@@ -115,7 +113,7 @@ def test_newreno_starts_below_fast_and_hstcp_only_where_slow_start_overflows():
 
 
 def deviations(protocol: str, queue: int, where: Plan = MAIN) -> tuple[float, float]:
-    """Return the coefficient of variation across ten runs of a minute, in the first ten seconds and from 30 to 60 s."""
+    """Return the coefficient of variation across ten one-minute runs, in the first ten seconds and from 30 to 60 s."""
     sender = paths.senders(where)[protocol]
     each, every, _ = starts.LONG[ALABAMA.name]
     made = paths.in_a_row(
@@ -135,7 +133,7 @@ def deviations(protocol: str, queue: int, where: Plan = MAIN) -> tuple[float, fl
 
 
 def test_losses_make_runs_deviate_and_those_of_hstcp_more_with_time():
-    """W3, W4. Behind 400 packets nothing is lost. Behind 240 HSTCP and NewReno deviate, and FAST, whose α is 200, even more."""
+    """W3, W4. With a 400-packet queue nothing is lost. With 240 packets HSTCP and NewReno deviate, and FAST, with an α of 200, even more."""
     calm, late_calm = deviations(HSTCP, 400)
     loud, late_loud = deviations(HSTCP, 240)
     newreno, _ = deviations(NEWRENO, 240)
@@ -147,7 +145,7 @@ def test_losses_make_runs_deviate_and_those_of_hstcp_more_with_time():
 
 
 def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
-    """W3. Alpha and the lack of SACK explain why both deviate behind 240 packets in the main reading: completely for FAST, nearly half for TCPW."""
+    """W3. Alpha and the lack of SACK explain why both deviate with 240 packets in the main reading: completely for FAST, nearly half for TCPW."""
     fast = {alpha: deviations(FAST, 240, Plan(reading={"alpha": alpha}))[0] for alpha in ("200", "100")}
     tcpw = {sack: deviations(TCPW, 240, Plan(reading={"SACK": sack}))[0] for sack in ("off", "on")}
     assert fast["200"] > 4 * fast["100"], fast

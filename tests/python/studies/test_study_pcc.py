@@ -38,7 +38,7 @@ BASE = dict.fromkeys(
 
 
 def shares(**lower: float) -> dict[str, pl.DataFrame]:
-    """Return a made-up sweep with every model at its base; `lower` gives the model, controller and size at which the share is smaller."""
+    """Return a made-up sweep with every model at its base; `lower` selects the model, controller and size with a smaller share."""
     rows = []
     for model in BASE:
         for cc in (PCC, CUBIC):
@@ -131,7 +131,7 @@ def test_windows_hold_what_arithmetic_says():
 
 
 def test_claims_on_windows_of_100_s_are_not_asked_of_short_stretches():
-    """Stretches that are too short serve only for pictures and give no verdict."""
+    """Stretches that are too short serve only for pictures and yield no verdict."""
 
     def found(stretch: int) -> dict[str, pl.DataFrame]:
         windows = [
@@ -168,7 +168,7 @@ def test_a_flow_without_data_is_refused_by_number():
 
 
 def verdicts(claim, half, tables):
-    """Return the verdicts on the numbers that decide one half of a claim, as declared in the table."""
+    """Return the verdicts on the numbers that decide half of a claim, as declared in the table."""
     (judged,) = (dict(c.halves)[half].judge(tables) for c in sweep.CHAPTER.claims if c.id == claim)
     return {e.verdict for e in judged.evidence if e.weighs}
 
@@ -214,7 +214,7 @@ def test_hypotheses_are_told_apart_over_all_sizes():
     assert both["cubic_same"]
     slower = hypotheses.judged(shares(**{f"{IDEAL} {c} {q}": 0.5 for c in (PCC, CUBIC) for q in (6, 10, 20)}))
     on_it = {r["model"]: r for r in slower.iter_rows(named=True)}[OFTEN]
-    assert on_it["shallow"] < 0  # a host is compared with its own link: the link's deficit does not count
+    assert on_it["shallow"] < 0  # a host is compared with its own link, so the link's deficit does not count
     _, listed, _ = hypotheses.answer(tables)
     assert [cell.text for cell in listed.cells[0][:2]] == ["all three", MININET]
     assert {len(row) for row in listed.cells} <= {4, 5}  # only the first row of a kind includes the common part
@@ -226,26 +226,26 @@ def goodput(model, controller, packets, seconds=5):
 
 
 def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
-    """1.6 Mb/s per packet of the limit, because the packets stay for 7.5 ms."""
+    """1.6 Mb/s per packet of the limit, because packets stay in the queue for 7.5 ms."""
     assert goodput(MININET, PCC, 20) < 20 * 1.7e6
     assert goodput(IDEAL, PCC, 20) > 2 * goodput(MININET, PCC, 20)
 
 
 def test_netems_limit_spares_tcp_with_segmentation_offload():
-    """The limit is 30 packets of several segments each, so the queue holds several times the data."""
+    """The limit is 30 packets of several segments each, so the queue can contain several times the data."""
     assert goodput(CUT, CUBIC, 30) < 30 * 1.7e6
     assert goodput(MININET, CUBIC, 30) > 2 * goodput(CUT, CUBIC, 30)
 
 
 def test_the_testbeds_ticks_cap_pcc_at_the_slots_of_the_queue_and_starve_cubic():
-    """The shape of Figure 7: six packets a tick of 1 ms are 69.9 Mb/s; CUBIC's bursts do not fit."""
+    """The shape of Figure 7: six packets per 1 ms tick are 69.9 Mb/s; CUBIC's bursts do not fit."""
     assert 0.93 * 69.9e6 < goodput(BARE, PCC, 6, 20) < 69.9e6
     assert goodput(BARE, CUBIC, 6, 20) < 5e6
     assert goodput(testbed.bare(TICK_8_1), PCC, 6, 20) > 90e6
 
 
 def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
-    """100 us at each end allow at most 5000 packets a second, 58.3 Mb/s, minus the time that spinning senders waste."""
+    """100 us at each end allow at most 5000 packets per second, 58.3 Mb/s, less the time wasted by spinning senders."""
     flow = run_batch(testbed.shallow(COSTLY, PCC, 275, 5), [1]).flows.to_dicts()[0]
     assert 0.6 * 58e6 < flow["goodput_bps"] < 58.3e6
     four = run_batch(testbed.wishbone(MEDIUM, PCC, 5), [1])
@@ -255,7 +255,7 @@ def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
 
 def test_convergence_is_measured_as_arithmetic_says():
     found = np.array([[90.0 - 4 * min(t, 10), 10.0 + 4 * min(t, 10)] for t in range(30)])
-    # from 7 s on: 62, 58, 54, 50, 50 average to 54.8, 9.6 more than the other
+    # from 7 s on: the mean of 62, 58, 54, 50, 50 is 54.8, 9.6 more than the other
     assert pair.converged_after(found) == 7
     assert pair.converged_after(found[:9]) is None
     assert pair.converged_after(np.zeros((20, 2))) is None

@@ -1,7 +1,7 @@
-"""Tests for CUBIC whose Reno-friendly window grows by ACKs, as in kernels before 2015, for P6 and P12.
-
-A port of the kernel's arithmetic that shares no code with the engine. Counting segments it has the built-in controller's goodput; counting
-ACKs it has less, because a receiver with delayed ACKs acknowledges two segments at once.
+"""Tests for P6 and P12 with CUBIC's Reno-friendly window growing per ACK, as in kernels before 2015. The kernel's
+arithmetic is ported here without sharing code with the engine. If it counts segments, its goodput is that of the
+built-in controller; if it counts ACKs, its goodput is lower, because a receiver with delayed ACKs acknowledges two
+segments at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PER_SEGMENT = 8 * (1024 + BETA) // 3 // (1024 - BETA)
 
 
 class BySegments(Controller):
-    """Linux's `bictcp_update`, in fractions of a segment."""
+    """Linux's `bictcp_update`, with fractional segments."""
 
     by_acks: ClassVar[bool] = False
 
@@ -112,7 +112,7 @@ def _mbps(scenario: Scenario, controller: str, seeds: range) -> Any:
     [(2.0, 74 * 0.9707 / 37), pytest.param(0.1, 99 * 0.9707 / 10, marks=pytest.mark.deep)],
 )
 def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float):
-    """The paper's ratios apply to PCC, whose share is 99 % at 0.1 % of loss and 74 % at 2 %, in Mb/s."""
+    """Paper ratios apply to PCC, which gets 99 % of the link at 0.1 % loss and 74 % at 2 %, in Mb/s."""
     scenario = paper_lossy.scenario(CUBIC, percent, backwards=True, duration_s=40)
     seeds = range(1, 9)
     built_in, segments, acks = (_mbps(scenario, c, seeds) for c in ("cubic", "custom:segments", "custom:acks"))
@@ -124,8 +124,8 @@ def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float
 
 @pytest.mark.deep
 def test_by_acks_it_needs_a_deeper_buffer_on_the_testbed():
-    """F1: for 90 % of bare metal's link the built-in CUBIC needs 40 packets; one that grows by ACKs needs more than 50,
-    and 60 suffice.
+    """F1: for 90 % of the bare-metal link the built-in CUBIC needs 40 packets; one that grows per ACK needs more than
+    50, and 60 suffice.
     """
     link = testbed.RATE_BPS * testbed.PAYLOAD[testbed.CUBIC] / testbed.PACKET_BYTES / 1e6
 

@@ -1,4 +1,4 @@
-"""Tests for the kernel part of the study pcc: its runs, and the agreement of its claims with its tables."""
+"""Tests for the kernel part of the study pcc: its runs, and the agreement between its claims and its tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ackclock_studies.pcc.testbed import CUBIC, PCC
 
 
 def sweep(share: dict[tuple[str, str], float]) -> Tables:
-    """Return a sweep in which every buffer has the same shares, by arm and protocol."""
+    """Return a sweep with the same shares for every buffer, by arm and protocol."""
     rows = [
         {
             "arm": arm,

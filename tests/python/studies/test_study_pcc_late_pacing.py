@@ -22,8 +22,8 @@ def _goodput(scenario: Scenario, seconds: float) -> float:
 
 
 def test_a_batch_is_what_arrives_in_a_period_and_a_smaller_buffer_loses_of_it():
-    """50 Mb/s are 4.17 packets in a ms: 41 or 42 in 10 ms. The link takes 8.33 in a ms, so a buffer of 50 can hold them
-    and one of 6 cannot.
+    """50 Mb/s are 4.17 packets per ms: 41 or 42 in 10 ms. The link takes 8.33 per ms, so a 50-packet buffer can
+    absorb them and a 6-packet one cannot.
     """
 
     def found(model: str, packets: int) -> tuple[int, float]:
@@ -43,7 +43,7 @@ def test_late_pacing_as_long_as_netems_delay_line_has_its_throughput_and_spares_
     )  # fmt: skip
     assert abs(netem - late) < 3
     assert exact > netem + 40
-    # the host names the processes that wake up late, and TCP is not paced: an equal run, packet for packet
+    # the host specifies which processes wake up late, and TCP is not paced: the run is identical, packet for packet
     cubic = [_goodput(crossed.scenario(BARE, host, CUBIC, 20), 5) for host in (EXACT, LATE_10)]
     assert cubic[0] == cubic[1]
 
@@ -128,13 +128,13 @@ def test_machines_are_compared_at_the_sizes_of_the_claim():
         c.id: c.judge({"instances.flows": pl.DataFrame(rows), "instances.several": several})
         for c in instances.CHAPTER.claims
     }
-    assert found["C7"].verdict is Verdict.NEGLIGIBLE  # behind 6 to 20 packets the difference is two tenths of a point
+    assert found["C7"].verdict is Verdict.NEGLIGIBLE  # with 6 to 20 packets the difference is two tenths of a point
     assert found["C8"].verdict is Verdict.NOT_COMPARABLE
     assert np.isclose(instances.pick({"instances.flows": pl.DataFrame(rows)}, instances.T2, 50).mean(), 70, rtol=1e-3)
 
 
 def test_a_clock_of_1_ms_makes_two_flows_equal_at_once():
-    """Exact departures keep the late flow small: with a clock of 1 ms it reaches its share within seconds."""
+    """Exact departures keep the late flow small: with a 1 ms clock it reaches its share within seconds."""
     seconds = {}
     for kind in (pair.BARE, pair.BARE_CLOCK):
         controller, model, jitter = pair.KINDS[kind]

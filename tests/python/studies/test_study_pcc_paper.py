@@ -67,7 +67,7 @@ def test_the_network_is_drawn_within_its_bounds_and_the_same_for_all():
         assert values.mean() == pytest.approx((low + high) / 2, rel=0.03)
     assert paper_changing.draws(7, 10).equals(table.head(10))
     assert not paper_changing.draws(8, 10).equals(table.head(10))
-    # snapshot: a change of these numbers changes every result of the experiment
+    # snapshot: a change in these numbers changes every result of the experiment
     assert paper_changing.draws(1, 2).rows() == [(0.0, 56.064, 95.542, 0.144), (5.0, 95.378, 38.065, 0.423)]
 
 
@@ -76,7 +76,7 @@ def test_the_optimum_is_what_a_full_link_carries():
     assert paper_changing.optimum_mbps(drawn, CUBIC) == pytest.approx(20 * 1448 / 1500)
     goodput = run(paper_changing.scenario(PCC, 1, 3), seed=1).goodput
     rates = paper_changing.draws(1, 3)["rate_mbps"].to_numpy()
-    # within the link's capacity in each interval, apart from late packets of the queue, which holds 250
+    # within the link's capacity in each interval, apart from late packets from the queue, which holds 250
     for i, rate in enumerate(rates):
         own = goodput.filter((pl.col("t_s") > 5 * i) & (pl.col("t_s") <= 5 * i + 5))["goodput_bps"].sum() / 1e6
         assert own <= 5 * rate + 3, i
@@ -120,7 +120,7 @@ def test_incast_counts_until_the_last_block_is_there():
 
 
 def test_incast_collapses_for_tcp_with_many_senders():
-    """Snapshot: goodput of all blocks of 64 KiB, whole Mb/s, one seed."""
+    """Snapshot: goodput with blocks of 64 KiB, whole Mb/s, one seed."""
     found = []
     for arm in (CUBIC, NEWRENO):
         for n in (1, 20):
@@ -158,7 +158,7 @@ def test_ratios_are_taken_while_both_flows_are_there():
 
 
 def made_up(rows, table):
-    """Return three seeds of each row, nearly equal."""
+    """Return three nearly equal seeds for each row."""
     frame = [
         {**row, "seed": s, **{k: near(row[k], i, s) for k in row["of"]}}
         for i, row in enumerate(rows)
@@ -192,7 +192,7 @@ def test_claims_on_satellites_see_the_factor_and_its_absence():
 
 
 def test_what_runs_with_the_same_seed_have_in_common_leaves_their_ratio():
-    """Runs that vary threefold together have a precise ratio; with more runs in one arm than in the other there are no pairs."""
+    """Paired runs that vary threefold together yield a precise ratio; with more runs in one arm than in the other there are no pairs."""
     rows = [
         {"arm": arm.name, "seed": seed, "goodput_bps": near(times * draw, arm.name, seed)}
         for arm, times, seeds in ((PCC, 10.0, 4), (CUBIC, 1.0, 4), (ILLINOIS, 1.0, 3))
@@ -206,7 +206,7 @@ def test_what_runs_with_the_same_seed_have_in_common_leaves_their_ratio():
 
 
 def test_what_is_left_of_an_excess_is_asked_network_by_network():
-    """In every network Illinois has five times the paper's ratio, and half of that gap with jitter: a quarter of the
+    """In every network Illinois shows five times the paper's ratio, and half that gap with jitter: a quarter of the
     excess remains, however much the networks differ.
     """
     asked = paper_changing.TIMES[ILLINOIS]

@@ -14,7 +14,7 @@ HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 
 
 def players(**values: float) -> dict[str, pl.DataFrame]:
-    """Return made-up runs: every metric is 0.1, or 0.05 with FESTIVE; `values` gives an arm, a rule and a metric other values."""
+    """Return made-up runs: every metric is 0.1, or 0.05 with FESTIVE; `values` sets other values for an arm, a rule and a metric."""
     rows = []
     for arm in (CUBIC, PCC, PRINTED):
         for rule in RULES:
@@ -51,7 +51,7 @@ def test_toy_players_by_hand():
     # a player follows the last second: 0.3 Mb/s is below the ladder, 2.5 allows 2, 9 allows 3
     bps = 1e6 * np.array([[0.3, 2.5], [9.0, 2.0], [1.0, 1.99]])
     assert (video_traces.toy(bps) / 1e6).tolist() == [[0.35, 2.0], [3.0, 2.0]]
-    # four equal, constant flows of 2.2: bitrates of 2, so 8 of 8.8 Mb/s
+    # four identical, constant flows of 2.2: bitrates of 2, so 8 of 8.8 Mb/s
     steady = np.full((100, 4), 2.2)
     numbers = video_traces.measured(steady, 8.8e6, 60)
     assert numbers == pytest.approx(

@@ -6,7 +6,7 @@ from ackclock.plot import Figure, interactive, new, traces
 
 
 def trace() -> pl.DataFrame:
-    """Return a trace in which segment 1 is sent, lost and retransmitted; then everything is acknowledged."""
+    """Return a trace where segment 1 is sent, lost and retransmitted, and then everything is acknowledged."""
     rows = [
         (0.0, "send", "Open", 0, 1000, 1, 0),
         (0.0, "send", "Open", 1000, 1000, 2, 0),

@@ -1,4 +1,4 @@
-"""Tests for a user's own studies: from a folder, from a package; causes, registered plans, more runs for undecided
+"""Tests for users' own studies: from a folder, from a package; causes, registered plans, more runs for undecided
 claims.
 """
 
@@ -127,14 +127,14 @@ def test_a_package_brings_a_study(folder, tmp_path, monkeypatch, capsys):
         studies.get("broken")
     with pytest.raises(InputError, match=r"allowed: a module beside a study\.toml"):
         studies.get("none")
-    assert main(["study", "list"]) == 0  # by the names that `study run` accepts
+    assert main(["study", "list"]) == 0  # by the names accepted by `study run`
     listed = capsys.readouterr()
     assert [line.split()[0] for line in listed.out.splitlines()] == [*studies.names(), "brought"]
     assert [line.split(":")[1] for line in listed.err.splitlines()] == [" broken", " none"]
 
 
 def test_the_library_runs_without_its_studies(tmp_path):
-    """The search for studies imports only the requested one."""
+    """Looking up a study imports only the requested one."""
     program = """
 import sys, ackclock
 from ackclock import studies
@@ -212,7 +212,7 @@ def test_a_plan_that_cannot_decide_a_claim_is_refused_when_it_is_loaded(folder):
 
 
 def test_a_wrong_cause_is_caught_by_its_intervention():
-    """Losses slow a flow. Without the planted cause, a short queue, the effect remains."""
+    """Losses slow a flow down. Without the planted cause, a short queue, the effect remains."""
 
     def cell(loss: str, queue: str) -> Cell:
         link = {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "bernoulli", "p": loss}}
@@ -314,7 +314,7 @@ def test_undecided_claims_get_more_runs_from_a_store(tmp_path, monkeypatch, caps
 
 
 def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(folder):
-    """More runs of one scale cannot answer its open claims; the other scale can."""
+    """More runs at one scale cannot settle its open claims; the other scale can."""
     study = plugin.load(folder)
     claim = study.claims[0]
     bound = above(0, margin=0.5)
@@ -344,7 +344,7 @@ def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(fold
 
 
 def test_what_decides_against_a_claim_is_counted_with_the_correction_for_how_many_numbers_it_asks(folder):
-    """One of two numbers fails at 95 %, but not at the 97.5 % that two numbers require."""
+    """One of two numbers fails at 95 %, but not at the 97.5 % required for two numbers."""
     claim = plugin.load(folder).claims[0]
     bound = above(0)
     fails = Evidence(label="a", value=-0.068, low=-0.135, high=-0.001, bound=bound, seeds=12)
@@ -394,7 +394,7 @@ def test_registered_seeds_are_others():
 
 
 def noisy(effect: float, spread: float, *, margin: float = 1.0) -> Study:
-    """Return one claim on the mean of draws that depend only on the number of seeds."""
+    """Return one claim about the mean of draws that depend only on the number of seeds."""
 
     def run(plan: Plan) -> Data:
         n = plan.count(quick=8, paper=8)

@@ -1,4 +1,4 @@
-"""Tests for a population of paths: the drawn paths, the fraction on which a sentence holds, and its explanation."""
+"""Tests for a path population: the drawn paths, the fraction on which a sentence holds, and the explanation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_property_that_decides_explains_and_others_do_not():
     rng = np.random.default_rng(1)
     x, y, noise = rng.random((3, 500))
     rank = x.argsort().argsort()
-    middle = ((rank >= 200) & (rank < 300)).astype(float)  # no slope: a correlation would not detect it
+    middle = ((rank >= 200) & (rank < 300)).astype(float)  # no slope, so a correlation would not detect it
     table = explains(middle + 0.01 * noise, {"x": x, "y": y})
     assert table["property"].to_list() == ["x", "y"]
     assert table["explained"][0] > 0.9
@@ -113,7 +113,7 @@ def test_a_record_gives_the_same_table():
 
 @pytest.mark.parametrize("fetches", [30, 120])
 def test_rules_that_are_exchanged_at_random_give_hardly_a_path_a_word(fetches):
-    """Each fetch draws which of two rules a value belongs to: there is no difference, and any path that shows one does so by chance."""
+    """Each value is assigned to one of two rules at random, so there is no difference, and any path that shows one does so by chance."""
     rng = np.random.default_rng(84)
     each = []
     for _ in range(400):

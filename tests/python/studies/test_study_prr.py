@@ -23,7 +23,7 @@ SEEDS = 2
 
 
 def smaller(jobs: int):
-    """Return all chapters; the largest has a fifth of its clients."""
+    """Return all chapters; the largest is reduced to a fifth of its clients."""
     plain = population.scenario
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(population, "scenario", lambda *of, **changed: plain(*of[:2], of[2] // 5, **changed))
@@ -145,7 +145,7 @@ def test_every_claim_is_complete():
 
 
 def test_threads_change_no_number_and_progress_runs_to_the_end(result):
-    """The study makes the same runs with two threads."""
+    """With two threads, the study makes the same runs."""
     seen: list[float] = []
     one = latency.run(Plan(seeds=SEEDS, jobs=1, progress=lambda _, done: seen.append(done))).tables
     assert one
@@ -193,7 +193,7 @@ def test_scripted_losses_hit_the_named_segments():
 
 
 def test_after_rate_halving_the_next_write_is_slow():
-    """IETF-84 slides: without data to send, rate halving ends with a window of 1 to 3."""
+    """IETF-84 slides: with no data to send, rate halving ends with a window of 1 to 3."""
     t = traces.run(Plan()).tables["traces.sequence"].filter(pl.col("pattern") == "1-4")
 
     def sent_at_once(rule: str) -> int:
@@ -207,7 +207,7 @@ def test_after_rate_halving_the_next_write_is_slow():
 
 
 def test_the_enlarged_recovery_shows_what_its_heading_says(result):
-    """Rate halving keeps reducing in a long recovery, to half of ssthresh with Reno; PRR stops at ssthresh."""
+    """In a long recovery, rate halving keeps reducing, to half of ssthresh with Reno; PRR stops at ssthresh."""
     r = result.tables["traces.long_recoveries"]
     idx = traces.farthest_below(result.tables)
     rh, prr = (r.filter(pl.col("arm") == arm).row(idx, named=True) for arm in ("without PRR", "with PRR"))
@@ -283,7 +283,7 @@ def test_with_other_seeds_undecided_is_no_surprise(result):
 
 
 def test_notes_have_no_number_of_a_run_typed_in(result):
-    """Numbers come from the evidence; a note itself contains only names, cells or bounds."""
+    """Numbers come from the evidence; a note itself may contain only names, cells or bounds."""
     known = []
     for outcome in result.outcomes:
         known += [outcome.claim.statement, outcome.claim.place]
@@ -310,7 +310,7 @@ def test_a_stall_is_banked_by_prr_alone():
 
 
 def test_bursts_of_losses_lose_as_much_as_single_ones():
-    """Two per cent in total, whatever the length of a burst; a long burst hits neighbours."""
+    """Two percent in total, whatever the burst length; a long burst hits neighbours."""
     lost = {}
     for length in burst_loss.LENGTHS:
         batch = run_batch(burst_loss.scenario(LINUX_32, length, 100), range(1, 41))

@@ -43,12 +43,12 @@ def test_every_verdict_that_changed_says_why(name):
 
 
 CAUSAL = re.compile(r"\b(because|since|due to|owing to|comes? from|thanks to|explains?|makes the difference|for the reason)\b", re.IGNORECASE)  # fmt: skip
-"""Words of a note that state a cause."""
+"""Words in a note that state a cause."""
 
 
 @pytest.mark.parametrize("name", [*OWN, "slow-start"])
 def test_a_note_says_why_only_beside_an_intervention_or_a_guess(name):
-    """Otherwise the note names the study's test that removed the cause."""
+    """Otherwise the note names the study's test that removes the cause."""
     for claim in studies.get(name).claims:
         if CAUSAL.search(claim.note):
             assert claim.causes or claim.guesses or re.search(r"tests? of the study", claim.note), claim.id

@@ -1,4 +1,4 @@
-"""Tests for the study of slow starts: the quantities read from a run, and a small run of the study."""
+"""Tests for the study of slow starts: quantities measured from a run, and a small run of the study."""
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ from ackclock_studies.slow_start import causes, exits, noise, paths, population,
 
 
 class Runs:
-    """Tables of two runs with a product of 1,000 packets and 100 ms."""
+    """Tables of two runs with a BDP of 1,000 packets and a 100 ms RTT."""
 
     flows = pl.DataFrame(
         {
@@ -39,7 +39,7 @@ def test_an_exit_is_measured_by_the_path_without_its_queue():
     assert found["exit"][0] == 0.5
     assert np.isnan(found["exit"][1])
     assert found["lost_bdp"].to_list() == [0.05, 0.0]
-    # four intervals from the fourth one on: seven round trips
+    # four intervals from the fourth on: seven round trips
     needed = 0.9 * 0.95 * 120e6 * 1448 / 1500
     assert 98e6 < needed < 99.4e6
     assert found["settled"].to_list() == [7.0, float("inf")]
@@ -60,7 +60,7 @@ def test_every_arm_is_a_scenario(case):
 
 
 def test_a_small_run_judges_every_claim(monkeypatch):
-    """The verdicts do not matter here, so the longest chapters are shortened."""
+    """Verdicts do not matter here, so the longest chapters are shortened."""
     monkeypatch.setattr(exits, "QUEUES", (0.5, 1.0, 4.0))
     monkeypatch.setattr(exits, "ROUND_TRIPS", 20)
     monkeypatch.setattr(causes, "ROUND_TRIPS", 20)

@@ -1,4 +1,4 @@
-"""Tests the causes of claims S1, S4 and S9 of the study `slow-start`: each cause is removed, or added where it was
+"""Tests the causes behind claims S1, S4 and S9 of the study `slow-start`: each cause is removed, or added where
 missing.
 """
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.deep
 
 ONE_ROUND = {"kind": HYSTART_PP, "css_rounds": 1}
 HARDLY_GROWS = {"kind": HYSTART_PP, "css_growth_divisor": 1000}
-"""HyStart++ whose conservative slow start ends after one round, and one in which the window does not grow."""
+"""HyStart++ with a conservative slow start that ends after one round, and one in which the window does not grow."""
 
 
 def runs(
     place: Place, start: str | Mapping[str, Any], *, seeds: int = 8, alone: bool = False, **flow: Any
 ) -> pl.DataFrame:
-    """Make the runs that the study judges; `alone`: without background traffic."""
+    """Perform the runs judged by the study; `alone`: without background traffic."""
     scenario = place.scenario(start, exits.ROUND_TRIPS, **flow)
     if alone:
         values = scenario.to_dict()
@@ -70,12 +70,12 @@ def test_s4_alone_limited_slow_start_loses_what_a_round_adds(rate: int, rtt: int
 
 
 def pausing(place: Place, ms: int) -> Place:
-    """Return the scenario with a bottleneck that pauses for a while, a second after the start."""
+    """Return the scenario with a bottleneck outage one second after the start."""
     return dataclasses.replace(place, link={"outage": {"at": "1 s", "lasts": f"{ms} ms"}})
 
 
 def test_s9_a_pause_of_the_link_ends_searchs_slow_start_whatever_is_written() -> None:
-    # 26 % of 3.5 round trips of 40 ms are 36 ms
+    # 26 % of 3.5 round trips of 40 ms is 36 ms
     quiet = noise.PLACES[noise.QUIET]
     every_segment = {**noise.WORK, "chunk": "1448 bytes"}
     ended = {
@@ -90,7 +90,7 @@ def test_s9_a_pause_of_the_link_ends_searchs_slow_start_whatever_is_written() ->
 
 
 def test_s9_without_the_radio_links_pauses_only_the_first_comparison_can_end_it() -> None:
-    # a mean of 1 ms has no pauses; at 2 ms one packet in ninety is delayed by 90 ms in the mean
+    # with a mean of 1 ms there are no pauses; with 2 ms one packet in ninety is delayed, by 90 ms on average
     calm = dataclasses.replace(noise.PLACES[noise.QUIET], link={"wifi": {"mean": "1 ms"}})
     scenario = calm.scenario(SEARCH, noise.ROUND_TRIPS, workload=noise.WORK)
     flows = ackclock.run_batch(scenario, range(1, 21)).flows.filter(pl.col("flow") == 0)

@@ -1,4 +1,4 @@
-"""Tests for a study's table: the keys that a half may give for its measure, and that every key is read."""
+"""Tests for a study's table: the keys that a half may set for its measure, and that every key is read."""
 
 import importlib
 import inspect

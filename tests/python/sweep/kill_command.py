@@ -1,11 +1,12 @@
-"""Runs a study or an evaluation in child processes, kills each with SIGKILL at a drawn instant, and checks the
-remaining files.
+"""Runs a study or an evaluation in child processes, kills each with SIGKILL at a random instant, and checks
+the remaining files.
 
     python kill_command.py WHAT FOLDER KILLS SEED
 
 WHAT is `study` or `evaluate`. Children are forked from a process that has imported everything and started no thread. A folder is used until
-a child finishes in it; then another one is started. Every other instant is drawn from the time in which runs are kept, a small part of an
-evaluation, which spends most of its time reading and drawing. Prints the observations as JSON.
+a child finishes in it; then another one is started. Every other instant is drawn from the period in which runs are
+stored, a small fraction of an evaluation, which spends most of its time reading and drawing. Prints the observations
+as JSON.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ MEASURES = {"goodput": goodput}
 
 
 WALL = re.compile(rb"<dt>wall time</dt>.*")
-"""Parts of a study's files that differ between any two runs."""
+"""Parts of a study's files that differ from run to run."""
 
 
 def arguments(what: str, place: Path, folder: Path) -> list[str]:
@@ -93,7 +94,7 @@ def begin(argv: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            # runs are kept in small groups, so that most kills fall between the first and the last group
+            # runs are stored in small groups, so that most kills fall between the first and the last group
             campaign.KEEP_EVERY_S, campaign.KEEP_REST, campaign.KEEP_CPU_S = 0.01, 1, 0.0
             Threads.target_s = 0.01
             quiet = os.open(os.devnull, os.O_WRONLY)
@@ -106,14 +107,14 @@ def begin(argv: list[str]) -> int:
 
 
 def cpu_s(pid: int) -> float:
-    """Return processor time: wall time means little on a busy machine."""
+    """Return CPU time: wall time means little on a busy machine."""
     words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def finish(pid: int, folder: Path | None = None) -> tuple[float, float, float]:
-    """Return the CPU time of an undisturbed child and, for a folder, the times at which the first and the last runs
-    were kept.
+    """Return an undisturbed child's CPU time and, given a folder, the times at which the first and the last runs
+    were stored.
     """
     first, last, found = 0.0, 0.0, 0
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -129,7 +130,7 @@ def finish(pid: int, folder: Path | None = None) -> tuple[float, float, float]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return all files that the command wrote, by name, without the store's part numbers and times, which vary."""
+    """Return all files written by the command, by name, without the store's part numbers and times, which vary."""
     found = sorted(
         path for path in folder.rglob("*") if path.is_file() and "store" not in path.relative_to(folder).parts
     )
@@ -147,7 +148,7 @@ def done(folder: Path) -> set[str]:
 
 
 def check_whole(folder: Path, expected: dict[str, bytes], keys: set[str]) -> None:
-    """Check that the result equals that of an undisturbed command: the same files, each run once, nothing left over."""
+    """Check that the result matches an undisturbed command's: the same files, each run once, nothing left over."""
     found = files(folder)
     assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
     assert not [name for name in found if found[name] != expected[name]]
@@ -190,7 +191,7 @@ def main() -> None:
                 assert hidden or data == expected.get(name), f"{name} is not what it is in the end"
     for folder in used:
         finish(begin(arguments(what, place, folder)))
-    # Threads are started only here, so that no child inherits half of them.
+    # Threads are started only here, so that no child inherits them.
     for folder in used:
         check_whole(folder, expected, keys)
     print(json.dumps({"killed": killed, "during": during, "folders": len(used), "runs": len(keys)}))

@@ -55,7 +55,7 @@ LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 def child(folder: Path, log: Path) -> None:
-    """Run the sweep until it is killed. Records which runs are handed out, and which are made."""
+    """Run the sweep until it is killed. Records which runs are handed out and which are made."""
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def note(word: str, task: Task, count: int) -> None:
@@ -75,7 +75,7 @@ def child(folder: Path, log: Path) -> None:
 
 
 def done_keys(folder: Path) -> set[str]:
-    """Return the runs that the database lists as done, without touching a sweep that has not started."""
+    """Return the runs listed as done in the database, without touching a sweep that has not started."""
     if not (folder / "state.sqlite").exists():
         return set()
     with sqlite3.connect(folder / "state.sqlite") as db:
@@ -89,10 +89,11 @@ def made_so_far(log: Path) -> int:
 
 
 def session(folder: Path, log: Path, chance: random.Random) -> bool:
-    """Run one child; return whether it had to be killed."""
+    """Run one child process; return whether it had to be killed."""
     before = done_keys(folder)
     log.unlink(missing_ok=True)
-    # Most moments fall into the making of runs, counted in runs because a busy machine is slow; some fall into the preparation.
+    # Most kills happen while runs are being made, timed in runs because a busy machine is slow; some happen during
+    # the preparation.
     late, limit = chance.random() < 0.7, 0.25 * chance.random()
     enough = chance.randint(1, 1 + (len(KEYS) - len(before)) // 2) if late else 0
     pid = os.fork()
@@ -139,7 +140,7 @@ def main() -> None:
             else:
                 finished = True
         found.append((folder, finished))
-    # Threads are started only here, so that no child inherits half of them.
+    # Threads are started only here, so that no child inherits them.
     plain, _ = run_sweep(SWEEP, place / "plain", Threads(1))
     for folder, _ in found:
         results, status = run_sweep(SWEEP, folder, Threads(2))

@@ -33,7 +33,7 @@ RUNS = 40
 
 @pytest.fixture
 def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
-    """Return a sweep of small tasks, each stored at once."""
+    """Return a sweep of small tasks, each stored immediately."""
     monkeypatch.setattr(campaign, "KEEP_EVERY_S", 0.0)
     monkeypatch.setattr(campaign, "KEEP_REST", 0)
     monkeypatch.setattr(campaign, "KEEP_CPU_S", 0.0)
@@ -42,7 +42,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
 
 
 def whole(store: Path, table: pl.DataFrame) -> None:
-    """Check that each run is present once, with the numbers of an undisturbed sweep."""
+    """Check that each run is present once, with the same numbers as in an undisturbed sweep."""
     keys = pl.read_parquet(store / "data" / "1" / "runs" / "*.parquet")["key"].to_list()
     assert len(keys) == len(set(keys)) == RUNS
     with Store(store) as opened:
@@ -66,7 +66,7 @@ def replaced(store: Path) -> None:
 
 
 def anew(store: Path) -> None:
-    """Replace the store by a new one of the same name."""
+    """Replace the store with a new one of the same name."""
     moved(store)
     Store(store, write=True).close()
 
@@ -107,7 +107,7 @@ def test_a_store_that_vanishes(sweep: Sweep, tmp_path: Path, fault: Callable[[Pa
 
 
 def test_a_store_that_somebody_writes(sweep: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command is refused with one line, and leaves the store unchanged."""
+    """Each command is refused in one line and does not change the store."""
     (tmp_path / "base.toml").write_text(sweep.scenario.to_toml())
     (tmp_path / "grid.toml").write_text(f'scenario = "base.toml"\nseeds = {RUNS}\n')
     store = tmp_path / "out" / "store"
@@ -128,7 +128,7 @@ def test_a_store_that_somebody_writes(sweep: Sweep, tmp_path: Path, capsys: pyte
 
 
 def jumping(draw: random.Random) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Put clocks forward at any call, as after a suspend of the machine."""
+    """Put clocks forward at any call, as after a system suspend."""
 
     def of(clock: Callable[[], float]) -> Callable[[], float]:
         ahead = 0.0
@@ -144,7 +144,7 @@ def jumping(draw: random.Random) -> Callable[[Callable[[], float]], Callable[[],
 
 
 def test_clocks_that_jump(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of day jumps both ways, the other clocks forward only: the table equals that of an undisturbed sweep, and times are not negative."""
+    """The time of day jumps both ways, the other clocks forward only: the table matches an undisturbed sweep's, and no time is negative."""
     plain, _ = run_sweep(sweep, tmp_path / "plain", Threads(1))
     draw, day = random.Random(1), time.time
     forward = jumping(draw)
@@ -178,14 +178,14 @@ sys.exit(main(sys.argv[2:]))
 
 
 def outcome(folder: Path) -> dict[str, bytes]:
-    """Return the files of a command, without its store and without files that contain times."""
+    """Return a command's files, except its store and files that contain times."""
     from kill_command import files
 
     return files(folder)
 
 
 def stored(folder: Path) -> list[str]:
-    """Return the keys of the runs in a command's store, each once."""
+    """Return the run keys in a command's store, without repetition."""
     keys: list[str] = pl.read_parquet(folder / "store" / "data" / "1" / "runs" / "*.parquet")["key"].to_list()
     assert len(keys) == len(set(keys))
     return sorted(keys)
@@ -193,8 +193,8 @@ def stored(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the files of an undisturbed study and evaluation; a study's report names the study's folder, which is
-    therefore the same for all.
+    """Return an undisturbed study's and evaluation's files; a study's report names its folder, which is therefore
+    the same for all.
     """
     place = tmp_path_factory.mktemp("undisturbed")
     for what in ("study", "evaluate"):
@@ -244,7 +244,7 @@ def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Pa
 
 
 def mounted(disk: Path, mount: str, command: list[str], copy: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command with a separate file system at `disk`, then copy the files that it left there."""
+    """Run a command with a separate file system at `disk`, then copy the files written there."""
     words = " ".join([sys.executable, "-m", "ackclock", *command])
     keep = f"cp -a {disk}/. {copy};" if copy is not None else ""
     script = f"{mount} && {{ {words}; code=$?; {keep} exit $code; }}"
@@ -263,7 +263,7 @@ def refused(done: subprocess.CompletedProcess[str], why: str) -> None:
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 @COMMANDS
 def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """The disk fills up at any point; once space is free again, the result is as if it had never been full."""
+    """The disk fills up at any point; once space has been freed, the result is as if it had never been full."""
     needed = sum(file.stat().st_size for file in undisturbed[what].rglob("*") if file.is_file()) // 1024
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -282,7 +282,7 @@ def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, w
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 @COMMANDS
 def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """The folder is empty, or has all the runs."""
+    """The folder is empty, or contains all runs."""
     for folder in (tmp_path / "empty", undisturbed[what]):
         folder.mkdir(exist_ok=True)
         before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
@@ -294,7 +294,7 @@ def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path
 @pytest.mark.long
 @COMMANDS
 def test_commands_whose_folder_vanishes(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """The folder is moved away as soon as runs are kept: one line; once it is back, the command continues."""
+    """The folder is moved away as soon as runs are stored: one line; once it is back, the command resumes."""
     folder, away = tmp_path / what, tmp_path / "away"
     command = [sys.executable, "-c", SMALL, *arguments(what, undisturbed[what].parent, folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
@@ -321,4 +321,4 @@ campaign.KEEP_EVERY_S, campaign.KEEP_REST, campaign.KEEP_CPU_S = 0.0, 0, 0.0
 Threads.target_s = 0.001
 sys.exit(main(sys.argv[1:]))
 """
-"""Program that runs a command which keeps each run at once."""
+"""Program that runs a command which stores each run immediately."""

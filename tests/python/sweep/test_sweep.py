@@ -212,7 +212,7 @@ def test_jobs_cannot_be_seen_and_nothing_is_made_twice(tmp_path):
     again, status = run_sweep(sweep, tmp_path / "one", Threads(2, work=work))
     assert (status.found, made) == (20, [])
     assert again.runs.equals(one.runs)
-    # another sweep that shares half of the runs
+    # another sweep that shares half the runs
     wider = small(name="wider", axes=(CONTROLLER, Axis(key=RATE.key, values=("5 Mbit/s", "8 Mbit/s"))))
     other, status = run_sweep(wider, tmp_path / "one", Threads(2, work=work))
     assert (status.found, sum(made)) == (10, 10)
@@ -301,7 +301,7 @@ def test_stopped_and_gone_on_with(tmp_path):
 
 @pytest.mark.parametrize(("latest_s", "often_kept"), [(1e9, False), (0.0, True)])
 def test_a_clock_alone_does_not_make_it_keep(tmp_path, monkeypatch, often, latest_s, often_kept):
-    """On a busy machine little work takes much time: a batch is kept once it is large enough or old enough."""
+    """On a busy machine even a little work takes long, so a batch is stored once it is large enough or old enough."""
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_CPU_S", 1e9)
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_LATEST_S", latest_s)
     commits: list[int] = []
@@ -334,7 +334,7 @@ def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
                 seen.append(rows.height)
 
     def patient(task: Task) -> Done:
-        looks = len(seen)  # continue after the reader has read again
+        looks = len(seen)  # resume after the reader has read again
         for _ in range(200):
             if len(seen) > looks:
                 break
@@ -443,7 +443,7 @@ def test_widths_and_seeds():
 
 
 def test_controllers_have_variables_of_their_own(tmp_path):
-    """Runs of different controllers in one task share one table of the store; a variable that a controller lacks is
+    """Runs of different controllers in one task share a table in the store; variables that a controller lacks are
     null.
     """
     names = ("westwood", "reno", "fast", "vegas")

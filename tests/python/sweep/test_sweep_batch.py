@@ -1,4 +1,4 @@
-"""Tests for `--slurm` and `--pbs` with this machine as the batch system: `batch/` replaces its commands."""
+"""Tests for `--slurm` and `--pbs` with this machine as the batch system; `batch/` contains stand-ins for its commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOCAL = ("--worker", "interface=lo", "--worker", "memory=1GB")
 
 @pytest.fixture
 def batch(tmp_path, monkeypatch) -> Path:
-    """Return the folder of the jobs: NUMBER.script, .pid, .out, and .cancelled if they were."""
+    """Return the job folder: NUMBER.script, .pid, .out, and .cancelled for cancelled jobs."""
     commands, jobs = tmp_path / "bin", tmp_path / "jobs"
     commands.mkdir()
     jobs.mkdir()
@@ -42,7 +42,7 @@ def batch(tmp_path, monkeypatch) -> Path:
 
 
 def grid(folder: Path, seeds: int, duration: str) -> tuple[Path, Sweep]:
-    """Return two cells, as a file and as a value."""
+    """Return two cells, as a file and as an object."""
     scenario = Scenario.from_dict(
         {
             "duration": duration,
@@ -62,7 +62,7 @@ def grid(folder: Path, seeds: int, duration: str) -> tuple[Path, Sweep]:
 
 
 def check(folder: Path, sweep: Sweep, plain: Path) -> None:
-    """Check that the table equals that of a single machine."""
+    """Check that the table matches that of a single machine."""
     table = pl.read_parquet(folder / "sweeps" / "grid" / "table.parquet")
     assert table.equals(run_sweep(sweep, plain, Threads(2))[0].runs)
 
@@ -134,7 +134,7 @@ def test_what_a_batch_system_refuses(batch, tmp_path, monkeypatch):
 def test_a_machine_without_a_batch_system_is_one_line(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The refusal precedes any write: dask-jobqueue would put certificates into the current folder, and warn about it."""
+    """The refusal precedes any write; otherwise dask-jobqueue would put certificates into the current folder, and warn about it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with warnings.catch_warnings():

@@ -211,7 +211,7 @@ def test_compare_says_what_differs(grid, capsys):
 
 
 def read_arms(folder: Path) -> tuple[float, float]:
-    """Return the mean goodput of both arms, from the files alone."""
+    """Return both arms' mean goodput, from the files alone."""
     rows = pl.read_parquet(folder / "data/1/runs/*.parquet")
     means = rows.group_by("scenario").agg(pl.col("goodput_bps").mean())["goodput_bps"].sort()
     assert means.len() == 2

@@ -77,7 +77,7 @@ def _data_gone(store: Path) -> None:
 
 
 def _unverified(store: Path) -> None:
-    """The Parquet decoder may end the process on such a file, so an unverified file must not be read."""
+    """The Parquet decoder may crash the process on such a file, so an unverified file must not be read."""
     _flipped(store)
     with closing(sqlite3.connect(store / "state.sqlite")) as db, db:
         db.execute("DELETE FROM files")
@@ -91,7 +91,7 @@ DAMAGES = [_unverified, _gone, _table_gone, _truncated, _empty, _flipped, _other
 def test_lost_runs_are_named_and_made_again(
     damage: Callable[[Path], None], whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`check` and readers name the lost runs; `run` makes them again, and the table is unchanged."""
+    """`check` and readers list the lost runs; `run` repeats them, and the table is unchanged."""
     folder, table = whole
     shutil.copytree(folder, tmp_path / "x")
     store = tmp_path / "x/k.sweep"
@@ -158,7 +158,7 @@ def test_a_damaged_database_is_one_line_and_can_be_set_aside(
 def test_twenty_damaged_stores(
     whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A drawn file gets drawn damage: the table is unchanged, and a line names the runs that were repeated, if any."""
+    """A random file is damaged at random: the table is unchanged, and a line lists the repeated runs, if any."""
     folder, table = whole
     draw = random.Random(1)
     again = 0
@@ -177,7 +177,7 @@ def test_twenty_damaged_stores(
             assert said.count("\n") == 1
             assert str(store) in said
             if not (store / "state.sqlite").is_file() or "no store" in said:
-                shutil.rmtree(store)  # nothing identifies the folder as a store any more, so the user has to decide
+                shutil.rmtree(store)  # the folder can no longer be identified as a store, so the user has to decide
             else:
                 assert main(["sweep", "check", str(store), "--repair"]) == 0
                 assert "is now state.sqlite.damaged-1" in capsys.readouterr().out
@@ -209,7 +209,7 @@ def _damage(file: Path, draw: random.Random) -> None:
 def test_cells_and_lock_are_written_again_and_foreign_files_stay(
     whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Losing a file that holds no runs costs nothing."""
+    """Losing a file without runs costs nothing."""
     folder, table = whole
     shutil.copytree(folder, tmp_path / "x")
     store = tmp_path / "x/k.sweep"
@@ -245,7 +245,7 @@ def test_nothing_is_written_through_a_link(whole, tmp_path, monkeypatch, capsys,
     "command", ["sweep resume k.sweep", "sweep run k.toml --out k.sweep", "sweep check k.sweep --repair"]
 )
 def test_a_part_that_the_disk_refuses_is_kept(whole, tmp_path, monkeypatch, capsys, command):
-    """A loose cable is not damage: data that cannot be read now may be intact later."""
+    """A loose cable is not damage: data that is unreadable now may be readable later."""
     shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     before = sorted(Path("k.sweep/data").rglob("*.parquet"))

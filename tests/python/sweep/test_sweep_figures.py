@@ -1,4 +1,4 @@
-"""Tests for sweep figures on numbers known by hand: intervals over seeds, and axes that are never pooled silently."""
+"""Tests for sweep figures with numbers computed by hand: intervals over seeds, and axes that are never pooled silently."""
 
 from __future__ import annotations
 
@@ -69,20 +69,20 @@ def lossy(*axes, names=None) -> Sweep:
 
 
 def test_the_mean_of_cells_has_the_interval_of_the_seeds():
-    """Three cells at 10, 50 and 90, five seeds each: the mean is 50, and the spread of the cells adds no
-    uncertainty.
+    """Three cells at 10, 50 and 90, five seeds each: the mean is 50, and the spread between cells adds
+    no uncertainty.
     """
     seeds = [[1, 2, 3, 4, 5]] * 3
-    # seeds that move each cell equally: the mean of the cells has the variance of one cell, 2.5, over 5 seeds
+    # seeds that shift all cells equally: the mean over cells has the variance of one cell, 2.5, divided by 5 seeds
     alike = stratified_mean([[m + d for d in FIVE] for m in (10, 50, 90)], seeds)
     assert (alike.value, alike.n) == (50.0, 5)
-    assert alike.high - alike.value == pytest.approx(T4 * math.sqrt(2.5 / 5))  # 1.963
-    # different seeds in every cell: the sum of the variances of three means over 9, each mean with 4 degrees of freedom
+    assert alike.high - alike.value == pytest.approx(T4 * math.sqrt(2.5 / 5))  # 1.963 different seeds in every cell:
+    # the sum of the variances of three means divided by 9, each mean with 4 degrees of freedom
     own = stratified_mean([[m + d for d in FIVE] for m in (10, 50, 90)], [range(5), range(5, 10), range(10, 15)])
     assert own.n == 15
     t12 = 2.1788128296634177
     assert own.high - own.value == pytest.approx(t12 * math.sqrt(3 * (2.5 / 5) / 9))
-    # seeds that move two cells in opposite directions leave their mean unchanged
+    # seeds that shift two cells in opposite directions do not change their mean
     against = stratified_mean([list(FIVE), [-d for d in FIVE]], seeds[:2])
     assert (against.low, against.high) == (0.0, 0.0)
     assert stratified_mean([[1.0, 2.0], [5.0]], [[1, 2], [1]]).high == math.inf, "one observation has no spread"
@@ -90,7 +90,7 @@ def test_the_mean_of_cells_has_the_interval_of_the_seeds():
 
 
 def test_points_are_means_over_the_seeds_of_one_cell():
-    """Three rates, three losses, five seeds: nine points, each with the interval of its five seeds."""
+    """Three rates, three losses, five seeds: nine points, each with an interval over its five seeds."""
     found = results(
         lossy(RATES, LOSS), lambda cell, seed: 1e6 * (10 * (cell // 3 + 1) - 2 * (cell % 3)) + 1e5 * FIVE[seed - 1]
     )
@@ -102,7 +102,7 @@ def test_points_are_means_over_the_seeds_of_one_cell():
     assert (table["high"] - table["mean"]).to_list() == pytest.approx([half] * 9)
     assert (table["mean"] - table["low"]).to_list() == pytest.approx([half] * 9)
     assert set(table["n"]) == {5}
-    # one pooled band would have shown the spread of the losses, 2 Mbit/s, as that of seeds
+    # a single pooled band would have shown the spread over loss rates, 2 Mbit/s, as spread over seeds
     assert half < 0.2
 
 
@@ -121,7 +121,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     assert dict(look.fixed) == {"axis.2": "1 BDP"}
     assert figure.title.endswith("(queue limit 1 BDP)")
     assert "Only queue limit 1 BDP is shown; --where, --panel and --average choose otherwise." in figure.caption
-    # as the user chooses: another value, panels of it, or a mean over it
+    # chosen by the user: another value, one panel per value, or a mean over values
     other = figures.figures(found, normalise=False, kinds=["lines"], where=["network.bottleneck.queue.limit=3 BDP"])[0]
     assert "queue limit 3 BDP" in other.title
     with pytest.raises(InputError, match=r'--where network.bottleneck.queue.limit: found "9 BDP"; allowed: 1 BDP'):
@@ -141,7 +141,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
 
 
 def test_means_over_an_axis_only_by_name_and_of_shares():
-    """Three rates and five seeds give shares of the link of 0.9, 0.8 and 0.7, plus 0.01 times the seed's deviation."""
+    """Three rates and five seeds yield link shares of 0.9, 0.8 and 0.7, plus 0.01 times the seed's deviation."""
     capacity = [r * 1e6 * 1448 / 1500 for r in (10, 20, 90)]
     found = results(grid(RATES), lambda cell, seed: capacity[cell] * (0.9 - 0.1 * cell + 0.01 * FIVE[seed - 1]))
     (figure,) = figures.figures(found, kinds=["lines"], normalise=True)
@@ -168,7 +168,7 @@ def test_means_over_an_axis_only_by_name_and_of_shares():
 
 
 def test_differences_are_taken_seed_by_seed():
-    """CUBIC has one more than Reno under every seed, although the seeds themselves differ widely."""
+    """CUBIC's value exceeds Reno's by one with every seed, although the seeds themselves differ widely."""
     controllers = ("flows.0.congestion_control", ("reno", "cubic"))
     found = results(grid(controllers, RATES), lambda cell, seed: 1e6 * (100 * seed + (cell >= 3) * (1 + cell % 3)))
     (figure,) = figures.figures(found, normalise=False, kinds=["lines"], against="flows.0.congestion_control=reno")
@@ -255,8 +255,8 @@ def test_figures_for_a_paper_are_as_wide_as_asked_and_hold_their_fonts(tmp_path)
 
 
 def test_figures_say_of_which_time_their_numbers_are(tmp_path):
-    """Goodput covers the whole run, losses the time after the warm-up; throughput against delay uses the time after the
-    warm-up for both.
+    """Goodput covers the whole run, losses only the time after the warm-up; throughput against delay uses the time
+    after the warm-up for both.
     """
     base = grid().scenario.set_all({"record.warm_up": "500 ms", "record.performance": True})
     cc = Axis(key="flows.0.congestion_control", values=("reno", "cubic"))
@@ -443,7 +443,7 @@ def test_a_notebook_shows_the_figure_and_the_cells():
 
 
 def test_panels_of_two_axes_stand_in_rows_and_columns():
-    """A row for each value of one axis, a column for each value of the other, even if a neighbour is missing."""
+    """One row per value of one axis, one column per value of the other, even if a neighbour is missing."""
     found = results(
         grid(
             RATES,

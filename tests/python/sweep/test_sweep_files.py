@@ -1,4 +1,4 @@
-"""Tests for files that a sweep names: traces on its axes."""
+"""Tests for files named in a sweep: traces on its axes."""
 
 from __future__ import annotations
 

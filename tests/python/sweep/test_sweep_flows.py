@@ -1,4 +1,4 @@
-"""Tests for per-flow results in frames, metrics, figures and comparisons of sweeps, and for the message about seeds that do not matter."""
+"""Tests for per-flow results in frames, metrics, figures and comparisons of sweeps, and for the message that seeds have no effect."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, mo
     shares = flows.group_by("cell", "seed").agg(pl.col("share").sum(), pl.len())
     assert shares["len"].unique().to_list() == [2]
     assert shares["share"].to_list() == pytest.approx([1.0] * 30)
-    # a single run gives the numbers of the frame
+    # a single run reproduces the frame's numbers
     scenario = results.sweep.cells[2].scenario
     alone = run(scenario, seed=5)
     kept = flows.filter((pl.col("buffer") == "4 BDP") & (pl.col("seed") == 5))
@@ -186,7 +186,7 @@ def test_panels_have_axes_of_their_own_where_one_would_be_flat(tmp_path):
 
 
 def test_seeds_that_do_not_matter(tmp_path, monkeypatch, capsys):
-    """One run repeated twenty times is one observation: it has no interval, and the figure says so."""
+    """One run repeated twenty times is a single observation: it has no interval, and the figure says so."""
     monkeypatch.chdir(tmp_path)
     with pytest.warns(SameRunWarning, match="all 3 seeds gave one and the same run: nothing in it is random"):
         run_batch(PLAIN, range(3))

@@ -1,4 +1,4 @@
-"""Tests that a run which ends its process fails alone, after three times; the other runs are made."""
+"""Tests that a run that ends its process fails alone, after three attempts; the other runs are made."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ apart.serve(*sys.argv[1:])
 def test_what_died_twice_is_made_apart_and_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two runs are done, the third has failed with the signal; `--retry` makes it again."""
+    """Two runs are done, the third has failed with the signal; `--retry` repeats it."""
     monkeypatch.setattr(apart._child, "python", lambda _, *given, **__: [sys.executable, "-c", DEADLY, *given])
     (tmp_path / "k.toml").write_text(SWEEP.replace("seeds = 8", "seeds = 3"))
     store = tmp_path / "k.sweep"
@@ -65,7 +65,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
 
 
 def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
-    """A process killed from outside is not the run's fault: the run is then made in a separate process, and succeeds."""
+    """A process killed from outside is not the run's fault: the run is then repeated in a separate process, and succeeds."""
     (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "15 s").replace("2 Mbit/s", "100 Mbit/s"))
     command = [sys.executable, "-m", "ackclock", "sweep", "run", "k.toml", "--jobs", "1"]
     for _ in range(3):
@@ -80,8 +80,8 @@ def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_takes_too_long_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The other runs are made. The limit comes from the file or the command, and is not part of the sweep's
-    identity.
+    """The other runs are made. The limit comes from the file or the command line, and is not part of the
+    sweep's identity.
     """
     file, store = tmp_path / "k.toml", tmp_path / "k.sweep"
     file.write_text('time_limit = "300 ms"\n' + SWEEP.replace("seeds = 8", "seeds = 1") + AXIS)
@@ -118,7 +118,7 @@ def test_a_time_limit_is_a_duration(given: str, found: str, tmp_path: Path, caps
 
 
 def test_added_seeds_stay_when_the_limit_changes(tmp_path: Path) -> None:
-    """Apart from the limit, the sweep's own file does not change, so its members are the same."""
+    """Apart from the limit, the sweep's own file is unchanged, so its members are the same."""
     sweep = sweeps.Sweep(
         name="k",
         scenario=Scenario.from_dict(

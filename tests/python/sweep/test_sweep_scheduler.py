@@ -1,4 +1,4 @@
-"""Tests for addresses without a scheduler, and for schedulers that disappear."""
+"""Tests for addresses with no scheduler, and for schedulers that disappear."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ pytest.importorskip("distributed")
 SCENARIO = 'duration = "1 s"\n[network]\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\n[[flows]]\n'
 SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 4\nscenario = "x.toml"\n'
 SOON_S = 25.0
-"""Seconds allowed: the patience below and the interpreter's start, on a busy machine."""
+"""Seconds allowed for the timeout below and the interpreter's start-up, on a busy machine."""
 
 HASTY = "import sys; from ackclock.cli import main; from ackclock.sweep import executors; executors.HANDSHAKE_S = 1.5; sys.exit(main(sys.argv[1:]))"
-"""Program that runs the command with a tenth of its patience."""
+"""Program that runs the command with a tenth of its timeout."""
 
 
 @contextmanager
@@ -59,21 +59,21 @@ def _ended(folder: Path, address: str) -> None:
 
 @pytest.mark.parametrize("server", [_silent, _http])
 def test_something_else_listens(server, tmp_path: Path) -> None:
-    """The address is refused with one line within seconds."""
+    """The address is refused in one line within seconds."""
     with server() as port:
         _ended(tmp_path, f"tcp://127.0.0.1:{port}")
 
 
 def test_tls_without_certificates(tmp_path: Path) -> None:
-    """The address is refused with one line within seconds."""
+    """The address is refused in one line within seconds."""
     with _silent() as port:
         _ended(tmp_path, f"tls://127.0.0.1:{port}")
 
 
 @pytest.mark.long
 def test_ten_schedulers_lost(tmp_path: Path) -> None:
-    """Each loss leaves its runs pending; after the next command has run them, the table equals that of an undisturbed
-    sweep.
+    """Each loss leaves its runs pending; after the next command has made them, the table matches an undisturbed
+    sweep's.
     """
     scenario = Scenario.from_dict(
         {
@@ -142,7 +142,7 @@ def _cluster() -> Iterator[tuple[str, int]]:
 
 
 def test_a_client_that_has_given_up() -> None:
-    """The refusal is one line, even if tasks are sent before the loss of the scheduler is noticed."""
+    """The refusal takes one line, even if tasks are sent before the scheduler's loss is noticed."""
 
     class Closed:
         status = "closed"

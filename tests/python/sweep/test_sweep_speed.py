@@ -19,12 +19,12 @@ TWO_CPUS = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs"
 
 
 def busy() -> bool:
-    """Return whether other processes use the CPUs now; the load average would still include the previous test."""
+    """Return whether other processes are using the CPUs now; the load average would still include the previous test."""
     return psutil.cpu_percent(interval=1.0) * (os.cpu_count() or 1) > 20
 
 
 def grid(seeds: int, duration: str = "1 s", rate: str = "100 Mbit/s") -> Sweep:
-    """Return a hundred cells with one flow each."""
+    """Return a hundred single-flow cells."""
     return Sweep(
         name="grid",
         scenario=Scenario.from_dict(
@@ -47,8 +47,8 @@ def grid(seeds: int, duration: str = "1 s", rate: str = "100 Mbit/s") -> Sweep:
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=TWO_CPUS)])
 @pytest.mark.parametrize("rate", ["20 Mbit/s", "100 Mbit/s"])
 def test_ten_thousand_runs_of_a_second_are_nine_tenths_simulation(tmp_path, rate, jobs):
-    # Planning, handing out, keeping and the final table are included. CPU time, which depends little on the machine's load, and
-    # wall time on an idle machine.
+    # Planning, handing out, storing and the final table are included. Measures CPU time, which depends little on the
+    # machine's load, and wall time on an idle machine.
     quiet = not busy()
     run_sweep(grid(1), tmp_path / "libraries-are-loaded", Threads(1))
     started = time.process_time()
@@ -77,8 +77,8 @@ def keep_busy() -> None:
 
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
-    # Wall time means nothing while others use the CPUs. Each ratio is measured in one order and in the reverse, so that a gradual
-    # change of the machine's speed cancels out.
+    # Wall time means nothing while others use the CPUs. Each ratio is measured in both orders, so that a gradual
+    # change in the machine's speed cancels out.
     if busy():
         pytest.skip("the machine is busy")
     sweep = grid(5, "5 s")

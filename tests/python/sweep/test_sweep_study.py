@@ -92,8 +92,8 @@ def test_a_cell_sees_what_it_names_and_no_more(tmp_path):
 
 
 def test_cells_without_rows(tmp_path):
-    """Without losses there is no recovery: the table still has all columns, and joins those of cells with
-    recoveries.
+    """Without losses there is no recovery: the table still has all columns, and is merged with those of
+    cells with recoveries.
     """
     network = {"bottleneck": {"rate": "5 Mbit/s"}}
     calm = Scenario.from_dict(
@@ -124,7 +124,7 @@ def test_a_batch_from_the_store_is_the_batch(tmp_path):
 
 
 def study_of(name: str, scenario: Scenario):
-    """Return a study of one experiment and one claim."""
+    """Return a study with one experiment and one claim."""
     from ackclock.study import Chapter, Claim, Criterion, Data, Evidence, Experiment, Publication, Study, above
 
     def experiment(plan: Plan) -> Data:

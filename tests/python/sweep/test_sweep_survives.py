@@ -59,7 +59,7 @@ def test_killed_at_a_hundred_random_moments(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["study", "evaluate"])
 def test_a_command_killed_at_random_moments(tmp_path, what):
-    """Each file is complete or absent, no run is lost, and the final result is as if undisturbed."""
+    """Each file is complete or absent, no run is lost, and the final result is that of an undisturbed sweep."""
     script = ROOT / "tests" / "python" / "sweep" / "kill_command.py"
     done = subprocess.run(
         [sys.executable, str(script), what, str(tmp_path), str(KILLS), "1"], capture_output=True, text=True, check=False
@@ -69,7 +69,7 @@ def test_a_command_killed_at_random_moments(tmp_path, what):
 
 
 def traced(folder: Path) -> tuple[Path, Sweep]:
-    """Return a sweep with large tables: every ACK is kept."""
+    """Return a sweep with large tables: every ACK is recorded."""
     (folder / "base.toml").write_text(Scenario.from_dict(BASE).to_toml(), encoding="utf-8")
     path = folder / "grid.toml"
     path.write_text('scenario = "base.toml"\nseeds = 60\ntrace = "flow"\n', encoding="utf-8")
@@ -78,7 +78,7 @@ def traced(folder: Path) -> tuple[Path, Sweep]:
 
 
 def check_intact(store: Path, sweep: Sweep, folder: Path) -> None:
-    """Check that the sweep is intact and without partial files, and that the continued sweep gives the table of an undisturbed one."""
+    """Check that the sweep is intact and without partial files, and that resuming it yields the table of an undisturbed one."""
     assert quick_check(store)
     with Store(store) as opened:
         before = opened.counts("grid")["done"]
@@ -136,8 +136,8 @@ print(*said)
 
 
 def test_a_table_that_may_not_grow(tmp_path):
-    """The disk refuses at any position in the file, and the message gives its reason; at the end of a file Polars
-    reports only "transport error".
+    """The disk reports an error at any position in the file, and the message states the cause; at the end of a
+    file Polars reports only "transport error".
     """
     command = [sys.executable, "-c", CUT, str(tmp_path / "x.parquet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

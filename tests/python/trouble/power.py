@@ -1,5 +1,5 @@
-"""Simulates power losses: lays out what a disk may hold afterwards, from the journal of a command's writes, and runs
-the next command on it.
+"""Simulates power losses: lays out what a disk may contain afterwards, from the journal of a command's writes, and
+runs the next command on it.
 
     python tools/trouble.py --power WHAT --every N
 
@@ -10,12 +10,12 @@ A command writes into a folder, and every call is recorded (`trouble.c`). Then, 
 | all | every call of the prefix |
 | without a name | all but one rename, removal or creation that no `fsync` of its folder has confirmed; each of them once |
 | without bytes | names as they are, but of each file only what an `fsync` of it has confirmed |
-| confirmed | only what is confirmed, names too |
+| confirmed | only what is confirmed, including names |
 
-Real file systems allow fewer states: none loses an older name and keeps a newer one of the same folder, but the tests
-try that as well. Each state is laid out and the same command runs again: the final result must equal that of an
-undisturbed command. Visible intermediate states must be complete: a folder marked as a run's is a run, the old one or the
-new one.
+Real file systems allow fewer states: none loses an older name while keeping a newer one in the same folder, but the
+tests try that as well. Each state is laid out and the same command runs again: the final result must match an
+undisturbed command's. Visible intermediate states must be complete: a folder marked as a run's is a run, the old one
+or the new one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Names = dict[str, int]
 
 @dataclass
 class Inode:
-    """Contents of a file: as programs see them, and as they are guaranteed on disk."""
+    """Contents of a file: as seen by programs, and as guaranteed to be on disk."""
 
     seen: bytearray = field(default_factory=bytearray)
     kept: bytes = b""
@@ -59,7 +59,7 @@ class Change:
 
 
 class Disk:
-    """Replays a journal that begins with a folder's files, all of them on disk."""
+    """Replays a journal, starting with a folder's files, all of them on disk."""
 
     def __init__(self, folder: Path) -> None:
         self.root = str(folder)
@@ -77,7 +77,7 @@ class Disk:
 
     def follow(self, what: str, path: str, other: str, offset: int, data: bytes) -> None:
         if what in "wts" and path not in self.names:
-            return  # a file whose name is gone
+            return  # file whose name has been removed
         match what:
             case "c":
                 self.inodes.append(Inode())
@@ -166,7 +166,7 @@ class Losses(Driver):
     """Simulates a series of power losses."""
 
     def lose(self, kind: str, every: int, begin: int, *, older: bool) -> dict[str, Any]:
-        """Lose power every this many calls, starting with a first one, over the files of an older command or in an empty folder."""
+        """Lose power every `every` calls, starting with a first one, over the files of an older command or in an empty folder."""
         facts = self.facts(kind)
         before: dict[str, str] = {}
         self._clear()

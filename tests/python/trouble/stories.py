@@ -1,16 +1,16 @@
-"""Stories of trouble, drawn from a seed: commands that are killed or meet a failing disk, a second writer, jumping
-clocks or damaged bytes, followed by one undisturbed command. The final files are compared with those of an undisturbed
-command, bit for bit.
+"""Trouble stories drawn from a seed: commands that are killed or encounter a failing disk, a second writer, jumping
+clocks or damaged bytes, followed by one undisturbed command. The final files are compared with an undisturbed
+command's, bit for bit.
 
     python tools/trouble.py --seed 1 --steps 300         # this many troubles
     python tools/trouble.py --seed 1 --story 17          # one story again
 
-A story depends neither on another story nor on the clock, except for ends drawn in processor time (`end`).
+A story depends neither on other stories nor on the clock, except for ends drawn in CPU time (`end`).
 
 | after each trouble | |
 | --- | --- |
 | exit code | 0 only if the result is complete, as undisturbed; 2, 3, 130 with one line, no traceback, no internal error |
-| files | each whole or absent |
+| files | each complete or absent |
 | stores | intact; no run lost, none that was not requested, unless bytes were damaged |
 | processes | none outlives its command, none hangs |
 
@@ -90,14 +90,14 @@ class Mine:
         return window.cwnd / 2
 """
 WALL = re.compile(rb"<dt>wall time</dt>.*")
-"""Parts of a study's files that differ between any two runs."""
+"""Parts of a study's files that differ from run to run."""
 VARIES = ("wall_s", "cpu_s")
 """Columns that contain times."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A command, and where it keeps runs."""
+    """A command, and where it stores runs."""
 
     argv: str
     store: str = ""
@@ -127,7 +127,7 @@ ERRORS = {
     LOCK: (errno.ENOLCK, errno.EIO),
     READ: (errno.EIO,),
 }
-"""Errors that a call may return."""
+"""Errors that a system call may return."""
 
 
 @dataclass
@@ -143,19 +143,19 @@ class Facts:
 
 @dataclass
 class Told:
-    """Outcome of a story."""
+    """Outcome of one story."""
 
     steps: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     damaged: bool = False
     unmarked: set[str] = field(default_factory=set)
-    """Parts whose mark was damaged. Nothing identifies them as ours any more, so they stay."""
+    """Parts with a damaged mark. They can no longer be identified as ours, so they are kept."""
     keys: set[str] = field(default_factory=set)
 
 
 def stored(store: Path) -> dict[str, Any]:
-    """Return the runs that a store lists as done, the rows of its tables, and whether it is intact. A separate process reads them, because
-    Polars starts threads.
+    """Return the runs listed as done in a store, its tables' rows, and whether it is intact. A separate process reads
+    them, because Polars starts threads.
     """
     import polars as pl
 
@@ -163,7 +163,7 @@ def stored(store: Path) -> dict[str, Any]:
 
     if not (store / "state.sqlite").exists():
         return {"keys": [], "sound": True, "rows": {}}
-    # a database whose writer was killed is repaired by its next reader: in a copy
+    # a database whose writer was killed is repaired by its next reader, so use a copy
     with tempfile.TemporaryDirectory() as aside:
         for file in store.glob("state.sqlite*"):
             if not file.name.endswith("-shm"):
@@ -188,7 +188,7 @@ def stored(store: Path) -> dict[str, Any]:
 
 
 def files(folder: Path, store: str) -> dict[str, str]:
-    """Return every file that a command wrote, by name; of a store only its output. `stored` checks the parts of a store."""
+    """Return every file written by a command, by name; for a store, only its output. `stored` checks a store's parts."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -199,7 +199,7 @@ def files(folder: Path, store: str) -> dict[str, str]:
 
 
 def left_over(name: str) -> bool:
-    """Return whether a file belongs to a killed command: the next command removes it."""
+    """Return whether a file was left by a killed command; the next command removes it."""
     return any(part.startswith(".ackclock-") for part in Path(name).parts) or name.endswith(".tmp")
 
 
@@ -285,7 +285,7 @@ class Driver:
     # A story
 
     def story(self, number: int, most: int = 3) -> Told:
-        """Play some troubles with one command, then an undisturbed one."""
+        """Disturb one command with some troubles, then run an undisturbed one."""
         draw = random.Random(f"{self.seed}/{number}")
         kind = draw.choices(self.kinds, [KINDS[name].often for name in self.kinds])[0]
         facts = self.facts(kind)
@@ -306,7 +306,7 @@ class Driver:
         return told
 
     def _epilogue(self, kind: str, facts: Facts, told: Told) -> None:
-        """Run the command undisturbed. It may refuse damaged bytes, in a line that names the place; then the user removes the file."""
+        """Run the command undisturbed. It may refuse damaged bytes in a line that names the file; then the file is removed, as a user would."""
         for attempt in range(3):
             made = self.machine.begin(self.command(kind), self.inputs)
             made.end()
@@ -343,7 +343,7 @@ class Driver:
         if [name for name in other if name not in extra or not told.damaged]:
             told.wrong.append(f"{when}: other files than undisturbed: {other[:6]}")
         state = self.state(kind)
-        if told.damaged:  # a key may have been damaged: then its run is repeated, and the table contains it once
+        if told.damaged:  # if a key was damaged, its run is repeated, and the table contains it once
             return
         if set(state["keys"]) != facts.keys or state["rows"] != facts.rows or not state["sound"]:
             rows = [
@@ -383,7 +383,7 @@ class Driver:
             told.keys = keys
 
     def _untold(self, process: Process) -> str:
-        """Return what is wrong with the exit of a command."""
+        """Return what is wrong with a command's exit."""
         line = last_line(process.err)
         if process.code not in (1, 2, 3, 130):
             return f"exit code {process.code}: {process.err[-600:]}"
@@ -400,7 +400,7 @@ Trouble = Callable[[Driver, str, Facts, random.Random, Told], None]
 
 
 def killed(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Kill with SIGKILL in the middle of its writes."""
+    """Kill the command with SIGKILL in the middle of its writes."""
     at = draw.randint(1, facts.calls[WRITES])
     told.steps.append(f"{kind}: SIGKILL at call {at} of {facts.calls[WRITES]}")
     process = driver.machine.begin(driver.command(kind), driver.inputs, at=at, act=SIGNAL, value=signal.SIGKILL)
@@ -411,7 +411,7 @@ def killed(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: T
 
 
 def ended(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Send a signal at an instant of processor time."""
+    """Send a signal once a given CPU time has been used."""
     instant, number = draw.uniform(0, 1.1 * facts.cpu_s), draw.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
     told.steps.append(f"{kind}: {number.name} after {instant:.3f} s")
     process = driver.machine.begin(driver.command(kind), driver.inputs)
@@ -427,7 +427,7 @@ def ended(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: To
 
 
 def told_to_end(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Send SIGTERM or Ctrl-C in the middle of its writes."""
+    """Send SIGTERM or Ctrl-C in the middle of the command's writes."""
     at, number = draw.randint(1, facts.calls[WRITES]), draw.choice([signal.SIGTERM, signal.SIGINT])
     told.steps.append(f"{kind}: {number.name} at call {at} of {facts.calls[WRITES]}")
     process = driver.machine.begin(driver.command(kind), driver.inputs, at=at, act=SIGNAL, value=number)
@@ -437,7 +437,7 @@ def told_to_end(driver: Driver, kind: str, facts: Facts, draw: random.Random, to
 
 
 def failing(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Make one call fail, or all calls from one on."""
+    """Make one system call fail, or all calls from one on."""
     mask = draw.choice([kind_ for kind_ in ERRORS if facts.calls[kind_]])
     error, act = draw.choice(ERRORS[mask]), draw.choice([FAIL, FAIL, FAIL_ALWAYS])
     at = draw.randint(1, facts.calls[mask])
@@ -454,7 +454,7 @@ def failing(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: 
 
 
 def full_disk(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Leave little space on the disk, and free some more afterwards."""
+    """Leave little space on the disk, and free some afterwards."""
     needed = sum(path.stat().st_size for path in driver.out.rglob("*") if path.is_file())
     room = int(2 ** draw.uniform(12, 20.5))
     told.steps.append(f"{kind}: a disk with {room:,} bytes left, {needed:,} there")
@@ -478,7 +478,7 @@ def second_writer(driver: Driver, kind: str, facts: Facts, draw: random.Random, 
     driver.counts["second writers"] += bool(first.plan.acted)
     second = driver.machine.begin(driver.command(kind), driver.inputs)
     until = time.monotonic() + 10
-    while not second.look() and time.monotonic() < until:  # it may wait for a lock of the first
+    while not second.look() and time.monotonic() < until:  # it may wait for a lock held by the first
         time.sleep(0.005)
     first.signal(signal.SIGCONT, all_of_it=True)
     first.end()
@@ -500,7 +500,7 @@ def second_writer(driver: Driver, kind: str, facts: Facts, draw: random.Random, 
 
 
 def clocks(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Let the time of day jump by years, both ways, at any reading."""
+    """Let the time of day jump by years, in either direction, at any reading."""
     seed = draw.randint(1, 2**31)
     told.steps.append(f"{kind}: clocks jump, seed {seed}")
     process = driver.machine.begin(driver.command(kind), driver.inputs, clock_seed=seed)
@@ -512,7 +512,7 @@ def clocks(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: T
 
 
 def damaged(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Flip, zero, cut off or remove bytes of a file. If there is no file yet, an undisturbed command runs first."""
+    """Flip, zero, truncate or remove bytes of a file. If there is no file yet, an undisturbed command runs first."""
     there = sorted(path for path in driver.out.rglob("*") if path.is_file())
     if len(there) < 3 or draw.random() < 0.5:
         made = driver.machine.begin(driver.command(kind), driver.inputs)

@@ -43,7 +43,7 @@ def test_some_trouble_with_one_command() -> None:
 @pytest.mark.promise("P45")
 @pytest.mark.long
 def test_hundreds_of_troubles() -> None:
-    """The number of troubles is STEPS, from TROUBLE_SEED on."""
+    """The number of troubles is STEPS, with seeds from TROUBLE_SEED on."""
     told = trouble("--seed", SEED, "--steps", str(STEPS))
     assert told["steps"] >= STEPS
     assert told["counts"]["kills"] > STEPS // 10
@@ -53,7 +53,7 @@ def test_hundreds_of_troubles() -> None:
 @pytest.mark.promise("P46")
 @pytest.mark.long
 def test_two_hundred_failing_calls_of_writers() -> None:
-    """Call, number and error are drawn. The command reports the error in a line or continues, and the next command finds everything that it needs."""
+    """Call, number and error are drawn. The command reports the error in a line or continues, and the next command finds everything it needs."""
     told = trouble("--seed", SEED, "--steps", "220", "--only", "failing call")
     assert told["counts"]["failed calls"] >= 150
 
@@ -69,5 +69,5 @@ def test_a_loss_of_power_here_and_there(what: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["run", "run over another", "sweep"])
 def test_a_loss_of_power_at_every_call(what: str) -> None:
-    """Included are states without each unconfirmed change of a name."""
+    """States without each unconfirmed name change are included."""
     assert trouble("--power", what)["tried"] > 50

@@ -1,4 +1,4 @@
-/* Planned trouble for the system calls of a process: a preloaded library between a program and the C library.
+/* Planned trouble for a process's system calls: a library preloaded between a program and the C library.
 
    Only calls below one folder count. `trouble_arm` maps a page that a driver shares (struct plan below); the process and its
    forks count together. At call `at` it acts: it ends the process, sends it a signal, or makes the call fail. Independently it moves

@@ -1,10 +1,10 @@
-"""Runs commands in trouble: processes forked from one that has imported everything, whose system calls a plan may
-disturb.
+"""Runs commands in trouble: processes forked from one that has imported everything, with system calls that a plan may
+disturb. `trouble.c` intercepts calls to the C library. It counts the calls below one folder; at a given call the
+process ends, gets a signal, or the call fails. A process thus ends at the same point each time, unlike one that ends
+at a clock time.
 
-`trouble.c` intercepts calls to the C library. It counts the calls below one folder; at a given one the process ends,
-gets a signal, or the call fails. So a process ends at the same place each time, unlike one that ends at a clock time.
-
-The driver has to be started with the library preloaded: `again` does that, in a new mount namespace if the system allows one.
+The driver has to be started with the library preloaded: `again` does that, in a new mount namespace if the system
+allows one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PRELOADED = "ACKCLOCK_TROUBLE"
 
 MOST_CPU_S = 120
 PATIENCE_S = 60.0
-"""Time within which a process has to use processor time or end, s."""
+"""Time within which a process must use some CPU time or end, s."""
 
 
 class Plan(ctypes.Structure):
@@ -74,7 +74,7 @@ def may_mount() -> bool:
 
 
 def again(place: Path, program: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a driver with the library preloaded; its standard error goes to ours."""
+    """Run a driver with the library preloaded, sharing our standard error."""
     library = built(place)
     inside = ["unshare", "-rm"] if may_mount() else []
     env = {
@@ -130,7 +130,7 @@ class Process:
             (os.killpg if all_of_it else os.kill)(self.pid, number)
 
     def end(self) -> None:
-        """Wait for its end; a command that neither ends nor uses processor time is killed, and its code is None."""
+        """Wait for its end; a command that neither ends nor uses CPU time is killed, and its exit code is None."""
         last, since = -1.0, time.monotonic()
         while not self.look():
             time.sleep(0.003)
@@ -157,7 +157,7 @@ class Process:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of its children that have ended."""
+    """Return the CPU time of a process and of its finished children."""
     words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return sum(int(word) for word in words[11:15]) / os.sysconf("SC_CLK_TCK")
 
@@ -217,7 +217,7 @@ class Machine:
         for stream, place in enumerate([os.open(os.devnull, os.O_RDONLY), *(file.fileno() for file in said)]):
             os.dup2(place, stream)
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-        # runs are kept one after the other, so that most ends fall between the first and the last
+        # runs are stored one by one, so that most ends fall between the first and the last
         self._campaign.KEEP_EVERY_S, self._campaign.KEEP_REST, self._campaign.KEEP_CPU_S = 0.0, 0, 0.0
         self._threads.target_s = 0.001
         sys.argv = ["ackclock", *argv]
@@ -226,7 +226,7 @@ class Machine:
         return self._main()
 
     def orphans(self) -> list[str]:
-        """End processes that outlive the command that started them; return them."""
+        """End processes that outlive their command; return them."""
         until = time.monotonic() + 10
         while left := self._children():
             if time.monotonic() > until:
@@ -256,7 +256,7 @@ class Machine:
         ]
 
     def asked(self, question: Callable[[], Any]) -> Any:
-        """Return a function's result from a separate process, because this one must not start a thread."""
+        """Return a function's result, computed in a separate process because this one must not start a thread."""
         answer, word = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -284,7 +284,7 @@ def last_line(text: str) -> str:
 
 
 def entries(journal: Path) -> Iterator[tuple[str, str, str, int, bytes]]:
-    """Return the entries of a journal: call, path, other path, offset, data."""
+    """Return a journal's entries: call, path, other path, offset, data."""
     data = journal.read_bytes()
     at = 0
     while at < len(data):

@@ -214,7 +214,7 @@ impl<C: CongestionControl> Path<C> {
     }
 }
 
-/// Values for the arguments of hooks without special treatment, one per type.
+/// Default argument values, one per type, for hooks without special treatment.
 struct Story {
     now: Time,
     span: Span,

@@ -49,7 +49,7 @@ pub struct Witness<C> {
 }
 
 impl<C> Witness<C> {
-    /// Return a witness in front of `inner` that records into `heard`.
+    /// Wrap `inner` in a witness that records into `heard`.
     pub fn new(inner: C, heard: &Arc<Mutex<Heard>>) -> Witness<C> {
         Witness { inner, before: None, heard: heard.clone() }
     }

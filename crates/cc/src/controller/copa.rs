@@ -27,8 +27,8 @@ const FLOOR: f64 = 2.0;
 const USUAL: f64 = 2.0;
 /// Length of the minimum-RTT window.
 const MEMORY: Span = Span::from_secs(10);
-/// Numbers of round trips: movement in one direction before v doubles; time without an empty queue before competing
-/// flows are assumed; length of the maximum-RTT window.
+/// Durations in round trips: movement in one direction before v doubles; absence of an empty queue before competing
+/// flows are assumed; window of the maximum RTT.
 const STEADY: u32 = 3;
 const CROWDED: u64 = 5;
 const RANGE: u64 = 4;

@@ -333,7 +333,7 @@ mod tests {
         assert!(!w.in_slow_start());
     }
 
-    /// Simulate whole windows: one ACK per segment of cwnd in each round, with the RTT that `rtt_us` gives for cwnd.
+    /// Simulate whole windows: one ACK per segment of cwnd in each round, with the RTT returned by `rtt_us` for cwnd.
     fn rounds(c: &mut Fast, w: &mut Window, rounds: usize, rtt_us: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut una = 1;
         let mut at_round = Vec::new();

@@ -43,7 +43,7 @@ impl Default for OwnWindow {
 }
 
 impl OwnWindow {
-    /// Adopt the values that the sender has changed; fractions of unchanged ones are kept.
+    /// Adopt the values changed by the sender; fractions of unchanged ones are kept.
     pub fn follow(&mut self, window: &Window) {
         if whole(self.cwnd) != window.cwnd {
             self.cwnd = f64::from(window.cwnd);

@@ -100,7 +100,7 @@ impl Prague {
         }
     }
 
-    /// Round-trip time that the rules use: at least the virtual RTT once it applies.
+    /// Round-trip time used by the rules: at least the virtual RTT once it applies.
     fn period(&self) -> Span {
         match self.rounds >= self.virtual_after {
             true => self.srtt.max(self.virtual_rtt),

@@ -5,7 +5,7 @@ use ackclock_core::trace::CaState;
 
 use super::Arrival;
 
-/// Value that stands for "no sample".
+/// Sentinel for "no sample".
 pub(super) const NONE: u32 = 0x7fff_ffff;
 
 /// Measurement state.

@@ -116,8 +116,8 @@ impl WestwoodPlus {
 }
 
 impl CongestionControl for WestwoodPlus {
-    /// The time of the first sample starts here, its bytes with the first ACK. If the sample spans two RTTs, it is too
-    /// low by half.
+    /// The first sample's interval starts here, but its bytes are counted from the first ACK on. If the sample spans
+    /// two RTTs, it is too low by half.
     fn on_start(&mut self, _window: &mut Window, now: Time, _srtt: Span, smss: u32) {
         self.rtt_win_sx = now.0 / 1_000_000;
         self.mss = u64::from(smss.max(1));

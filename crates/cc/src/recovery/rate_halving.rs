@@ -55,8 +55,8 @@ impl RecoveryRule for RateHalving {
 
     fn on_sent(&mut self, _segments: u32) {}
 
-    /// An undone episode ends in the same way: Linux moderates the restored window as well, and takes its minimum with
-    /// the restored ssthresh.
+    /// An undone episode ends in the same way: Linux moderates the restored window as well, and caps it at the
+    /// restored ssthresh.
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
         exit.cwnd.min(exit.ssthresh).min(exit.pipe + MAX_BURST)
     }

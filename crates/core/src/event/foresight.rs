@@ -47,21 +47,25 @@ struct Wave {
 }
 
 impl Wave {
-    /// Return up to three further events in the slots up to `at + ahead`.
-    #[inline]
-    fn roll(&mut self, fine: &Wheel, entries: &Entries, at: u64, ahead: u64) -> [Option<u32>; 3] {
+    /// Announce up to three further events in the slots up to `at + ahead`.
+    #[inline(always)]
+    fn roll(&mut self, queue: (&Wheel, &Entries, u64), ahead: u64, announce: impl Fn(u32)) {
+        let (fine, entries, at) = queue;
         if self.slot <= at {
             *self = Wave { slot: at, entry: NONE };
         }
-        [(); 3].map(|()| {
-            while self.entry == NONE && self.slot < at + ahead {
+        for _ in 0..3 {
+            while self.entry == NONE {
+                if self.slot == at + ahead {
+                    return;
+                }
                 self.slot += 1;
                 self.entry = fine.first_of(self.slot);
             }
-            let event = entries.all.get(self.entry as usize)?;
+            let event = &entries.all[self.entry as usize];
             self.entry = event.next;
-            Some(event.id)
-        })
+            announce(event.id);
+        }
     }
 }
 
@@ -86,10 +90,10 @@ impl EventQueue {
             self.entries.prefetch(first);
         }
         *told = self.at + FAR;
-        let roll = |wave: &mut Wave, ahead| wave.roll(&self.fine, &self.entries, self.at, ahead);
-        roll(soon, SOON).into_iter().flatten().for_each(|id| foresight.soon(id));
-        roll(next, NEXT).into_iter().flatten().for_each(|id| foresight.next(id));
-        roll(last, 1).into_iter().flatten().for_each(|id| foresight.last(id));
+        let queue = (&self.fine, &self.entries, self.at);
+        soon.roll(queue, SOON, |id| foresight.soon(id));
+        next.roll(queue, NEXT, |id| foresight.next(id));
+        last.roll(queue, 1, |id| foresight.last(id));
     }
 }
 

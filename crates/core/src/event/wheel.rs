@@ -17,7 +17,7 @@ pub(super) struct Wheel {
     first: First,
     /// Bitmap of the slots that contain entries.
     used: [u64; WORDS],
-    /// Bitmap of the words of `used` that may be non-zero. The bit of a word that has become zero is cleared by the
+    /// Bitmap of the words of `used` that may be non-zero. The bit of a word that has become zero is cleared on the
     /// next search.
     words: [u64; WORDS / 64],
     /// Memory of discarded wheels for the next copy; `None` if memory is not shared.

@@ -1,9 +1,10 @@
 //! Token-bucket shaper: Linux TBF. Tokens arrive at the link's rate, up to `burst`. A packet is sent at once if there
 //! are enough tokens, otherwise as soon as they have arrived.
 //!
-//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), paraphrased. Differs: TBF drops a packet larger than its bucket, or
-//! splits it if it has several segments. Here such a packet is sent once the bucket is full, and the next one waits
-//! until the deficit is made up. Tokens are exact; TBF counts them in units of 64 ns.
+//! Source: Linux 7.3 sch_tbf (`tbf_dequeue`) and sch_generic (`psched_ratecfg_precompute`), paraphrased: tokens are whole
+//! nanoseconds, and a packet's are computed with a product and a shift. Differs: TBF drops a packet larger than its
+//! bucket, or splits it if it has several segments. Here such a packet is sent once the bucket is full, and the next one
+//! waits until the deficit is made up.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Rate, Span, Time};
@@ -19,23 +20,52 @@ table! {
     }
 }
 
-/// Tokens in bit x ns/s, so that a nanosecond adds an integer (the rate).
-type Tokens = i128;
+/// Linux's conversion of a length to tokens (`psched_l2t_ns`): the transmission time, rounded down.
+#[derive(Clone, Copy)]
+struct PerByte {
+    /// Nanoseconds per byte, multiplied by 2^`shift`.
+    mult: u64,
+    shift: u32,
+}
+
+impl PerByte {
+    /// Take the largest shift for which the factor fits into 32 bits.
+    fn new(rate: Rate) -> PerByte {
+        let rate = (rate.0 / 8).max(1);
+        let (mut factor, mut shift) = (1_000_000_000u64, 0);
+        loop {
+            let mult = (factor / rate) as u32;
+            if mult >> 31 == 1 || factor >> 63 == 1 {
+                return PerByte { mult: mult as u64, shift };
+            }
+            factor <<= 1;
+            shift += 1;
+        }
+    }
+
+    fn tokens(self, bytes: u64) -> i64 {
+        ((bytes as u128 * self.mult as u128) >> self.shift).min(i64::MAX as u128) as i64
+    }
+}
 
 #[derive(Clone)]
 pub(crate) struct TokenBucket {
     rate: Rate,
     delay: Span,
-    most: Tokens,
-    tokens: Tokens,
+    per_byte: PerByte,
+    /// Tokens of a full bucket, ns.
+    most: i64,
+    /// Tokens in the bucket, ns; negative after a packet larger than the bucket.
+    tokens: i64,
     /// Time of the last update of `tokens`.
     at: Time,
 }
 
 impl TokenBucket {
     pub(crate) fn new(params: &TokenBucketParams, rate: Rate, delay: Span) -> TokenBucket {
-        let most = tokens(params.burst);
-        TokenBucket { rate, delay, most, tokens: most, at: Time::ZERO }
+        let per_byte = PerByte::new(rate);
+        let most = per_byte.tokens(params.burst);
+        TokenBucket { rate, delay, per_byte, most, tokens: most, at: Time::ZERO }
     }
 
     /// Transmission time of a packet when the bucket is empty.
@@ -45,12 +75,13 @@ impl TokenBucket {
 
     /// Send a packet no earlier than `earliest`. Returns its departure time.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
-        let (rate, size) = (self.rate.0 as Tokens, tokens(bytes as u64));
+        let size = self.per_byte.tokens(bytes as u64);
         let now = earliest.max(self.at);
-        let there = (self.tokens + rate * (now.0 - self.at.0) as Tokens).min(self.most);
-        let wait = ((size.min(self.most) - there).max(0) + rate - 1) / rate;
+        let since = i64::try_from(now.0 - self.at.0).unwrap_or(i64::MAX);
+        let there = self.tokens.saturating_add(since).min(self.most);
+        let wait = (size.min(self.most) - there).max(0);
         self.at = Time(now.0.saturating_add(wait as u64));
-        self.tokens = there + rate * wait - size;
+        self.tokens = there + wait - size;
         self.at
     }
 
@@ -58,10 +89,6 @@ impl TokenBucket {
     pub(crate) fn delivery(&self, end: Time) -> Time {
         end + self.delay
     }
-}
-
-fn tokens(bytes: u64) -> Tokens {
-    bytes as Tokens * 8_000_000_000
 }
 
 #[cfg(test)]
@@ -130,18 +157,27 @@ mod tests {
             let mut at = 0;
             let offers: Vec<(u64, u32)> = gaps.iter().map(|&(gap, bytes)| { at += gap; (at, bytes) }).collect();
             let found = departures(&mut link(burst, Rate(kbit * 1000), QueueConfig::UNLIMITED), &offers);
-            let rate = kbit as i128 * 1000;
+            let unit = PerByte::new(Rate(kbit * 1000));
             for to in 0..offers.len() {
-                // minimum slack over all windows that end with this packet, in bit x ns/s
+                // minimum slack over all windows that end with this packet, ns
                 let mut sum = 0;
                 let room = (0..=to).rev().map(|from| {
-                    sum += tokens(offers[from].1 as u64);
-                    tokens(burst) + rate * (found[to] - found[from]) as i128 - sum
+                    sum += unit.tokens(offers[from].1 as u64);
+                    unit.tokens(burst) + (found[to] - found[from]) as i64 - sum
                 }).min().expect("one at least");
                 prop_assert!(room >= 0, "packet {}: {}", to, room);
                 let waited = found[to] > offers[to].0 && (to == 0 || found[to] > found[to - 1]);
-                prop_assert!(!waited || room < rate, "packet {} could have left before: {}", to, room);
+                prop_assert!(!waited || room == 0, "packet {} could have left before: {}", to, room);
             }
+        }
+
+        /// A packet's tokens are its transmission time, rounded down; the factor has 31 significant bits at least,
+        /// unless the rate is so high that it runs out of places.
+        #[test]
+        fn tokens_are_the_transmission_time(rate in 1u64..12_500_000_000, bytes in 1u64..1 << 20) {
+            let exact = bytes as u128 * 1_000_000_000 / rate as u128;
+            let found = PerByte::new(Rate(8 * rate)).tokens(bytes) as u128;
+            prop_assert!(found <= exact && exact - found <= 1 + (exact >> 26), "{} for {}", found, exact);
         }
     }
 }

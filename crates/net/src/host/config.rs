@@ -36,9 +36,9 @@ table! {
         /// A sender of datagrams never yields its core voluntarily while its flow is open (busy waiting). Default: the
         /// preset's value, or false.
         busy_wait: Option<bool> = FLAG;
-        /// CPU time that a process needs for each packet it sends.
+        /// CPU time of a process for each packet it sends.
         send_cost: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// CPU time that a process needs for each packet it receives.
+        /// CPU time of a process for each packet it receives.
         receive_cost: Span = DURATION_OR_ZERO, Span::ZERO;
         /// Minimum time between two interrupts of the NIC; packets wait for the next one. Default: every packet causes
         /// an interrupt.

@@ -51,7 +51,7 @@ impl DisciplineConfig {
 /// Device configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
-    /// Queueing discipline for packets that wait for the line.
+    /// Queueing discipline for packets waiting for the line.
     pub queue: DisciplineConfig,
     /// Line rate.
     pub rate: Rate,
@@ -119,6 +119,8 @@ pub struct Gone {
     pub conn: u32,
     /// Whether the packet travels in the direction of the data.
     pub forward: bool,
+    /// Offset of its first byte; 0 for a datagram.
+    pub start: u64,
     /// Payload, bytes.
     pub payload: u32,
 }
@@ -272,7 +274,8 @@ impl Device {
             self.sums.taken += 1;
             self.sums.waited += (now - since).0 as u128;
             let Packet { conn, forward, .. } = packet;
-            self.gone.push_back(Gone { conn, forward, payload: packet.header.payload() });
+            let (start, payload) = (packet.header.start(), packet.header.payload());
+            self.gone.push_back(Gone { conn, forward, start, payload });
             match (self.cuts, &packet.header) {
                 (true, Header::Tcp(_)) if packet.more > 0 => {
                     segments(&packet, smss).for_each(|segment| self.transmit(now, end, segment));

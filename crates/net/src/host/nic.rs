@@ -34,7 +34,7 @@ impl Batching {
     pub const NONE: Batching = Batching { interval: Span::ZERO, packets: 1, flush: Span::ZERO, gro: None };
 }
 
-/// Packets that wait in one direction.
+/// Packets waiting in one direction.
 #[derive(Clone)]
 pub(crate) struct Ring {
     config: Batching,

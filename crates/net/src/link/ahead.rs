@@ -99,7 +99,7 @@ impl Feature for QueueConfig {
             QueueConfig::DropTail(_) => Ahead::FIT,
             // each arrival processes earlier departures first
             QueueConfig::Codel(_) | QueueConfig::FqCodel(_) | QueueConfig::Choke(_) => Ahead::FIT,
-            QueueConfig::DualPi2(_) | QueueConfig::Cake(_) => Ahead::FIT,
+            QueueConfig::DualPi2(_) | QueueConfig::Cake(_) | QueueConfig::FqPie(_) => Ahead::FIT,
             QueueConfig::Pie(_) | QueueConfig::Threshold(_) => Ahead::PASSES,
             QueueConfig::Red(_) | QueueConfig::LinuxRed(_) => Ahead::PASSES,
             // the limit counts packets on the wire
@@ -109,12 +109,10 @@ impl Feature for QueueConfig {
 }
 
 impl Feature for LossConfig {
-    /// Permission without `takes`, unless there is no loss: the random stream restarts when a fetch begins.
+    /// Full permission: a packet's fate depends on its time of arrival and on the packets before it. A restart of the
+    /// random stream has to be declared ([`Link::expect_restarts`](super::Link::expect_restarts)).
     fn ahead(&self) -> Ahead {
-        if *self == LossConfig::NONE {
-            return Ahead::FIT;
-        }
-        Ahead::PASSES
+        Ahead::FIT
     }
 }
 
@@ -182,11 +180,23 @@ mod tests {
             (LinkConfig { corrupt: 0.1, ..plain() }, Ahead::UNFIT),
             (LinkConfig { merging: merging.clone(), ..plain() }, Ahead::UNFIT),
             (LinkConfig { jitter, merging, ..plain() }, Ahead::UNFIT),
+            (LinkConfig { loss: LossConfig::bernoulli(0.1), ..plain() }, Ahead::FIT),
+            (LinkConfig { loss: LossConfig::bernoulli(0.1), jitter, ..plain() }, Ahead::PASSES),
         ];
         for (config, expected) in cases {
             assert_eq!(Ahead::of(&config), expected, "{config:?}");
             let link = Link::new(&config, 1);
             assert_eq!([link.takes_ahead(), link.passes_ahead()], [expected.takes, expected.passes]);
+        }
+    }
+
+    #[test]
+    fn losses_that_restart_need_packets_in_time() {
+        for (p, takes) in [(0.0, true), (0.1, false)] {
+            let loss = if p > 0.0 { LossConfig::bernoulli(p) } else { LossConfig::NONE };
+            let mut link = Link::new(&LinkConfig { loss, ..plain() }, 1);
+            link.expect_restarts();
+            assert_eq!([link.takes_ahead(), link.passes_ahead()], [takes, true]);
         }
     }
 

@@ -81,7 +81,7 @@ pub(super) struct Sums {
 }
 
 impl Link {
-    /// Number of packets that wait at `now`, excluding the one in transmission.
+    /// Number of packets waiting at `now`, excluding the one in transmission.
     pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
         self.serve(pool, now);
         self.rest.as_mut().map_or(0, |rest| {

@@ -50,8 +50,13 @@ pub(super) struct Extras {
 impl Extras {
     /// Return the extras of a link; `None` if it has none, which costs one branch and creates no random stream.
     pub(super) fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
-        let none = config.loss == LossConfig::NONE
-            && config.jitter == Span::ZERO
+        let needed = config.loss != LossConfig::NONE || Extras::exceed_losses(config);
+        needed.then(|| Extras::whole(config, stream))
+    }
+
+    /// Whether the link has rare features other than a loss model.
+    pub(super) fn exceed_losses(config: &LinkConfig) -> bool {
+        let none = config.jitter == Span::ZERO
             && config.netem_jitter.is_none()
             && config.reorder.is_none()
             && config.duplicate == 0.0
@@ -63,7 +68,7 @@ impl Extras {
             && config.outage.is_none()
             && config.merging.is_none()
             && config.thin_acks <= 1;
-        (!none).then(|| Extras::whole(config, stream))
+        !none
     }
 
     /// Return the box even if no feature is set.

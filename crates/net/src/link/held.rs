@@ -18,7 +18,7 @@ impl Link {
     #[inline]
     pub fn holds(&self) -> bool {
         match self.kind {
-            Kind::Plain => false,
+            Kind::Plain | Kind::Lossy => false,
             Kind::Holding => true,
             Kind::More => self.rest.as_ref().is_some_and(|rest| rest.queue.holds()),
         }

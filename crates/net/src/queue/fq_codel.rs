@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::packet::Load;
 use ackclock_core::schema::{Takes, DURATION, FLAG};
-use ackclock_core::{table, Packet, Span, Time};
+use ackclock_core::{table, Span, Time};
 
 use super::codel::{target_within_interval, Codel, CodelParams, INTERVAL, TARGET};
 use super::{Classifier, Dropped, Refused, Served};
@@ -126,7 +126,7 @@ impl FqCodel {
         load: Load,
         must_wait: bool,
     ) -> bool {
-        let at = self.classify(&pool[id]);
+        let at = super::queue_of(&pool[id], self.params.queues);
         let sub = &mut self.subs[at as usize];
         sub.codel.enqueue(now, id, load, must_wait);
         if !std::mem::replace(&mut sub.active, true) {
@@ -221,12 +221,6 @@ impl FqCodel {
         sum
     }
 
-    /// Return the packet's queue number: Fibonacci hashing of the connection number, reduced by multiplication.
-    fn classify(&self, packet: &Packet) -> u32 {
-        let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (((spread >> 32) * self.params.queues as u64) >> 32) as u32
-    }
-
     /// Collect the packets that a queue's CoDel has dropped.
     #[cold]
     fn collect(&mut self, at: u32) {
@@ -267,6 +261,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Pooled;
+    use ackclock_core::Packet;
 
     fn fq(limit: Option<u32>) -> Pooled<FqCodel> {
         let (target, interval) = (TARGET, INTERVAL);
@@ -387,9 +382,8 @@ mod tests {
 
     #[test]
     fn connections_spread_over_the_queues() {
-        let queue = fq(None);
         let mut hit = vec![0; 1024];
-        (0..10_240).for_each(|conn| hit[queue.classify(&packet(conn, 100)) as usize] += 1);
+        (0..10_240).for_each(|conn| hit[crate::queue::queue_of(&packet(conn, 100), 1024) as usize] += 1);
         assert!(hit.iter().all(|&n| (1..40).contains(&n)), "{hit:?}");
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod codel;
 mod drop_tail;
 mod dualpi2;
 pub(crate) mod fq_codel;
+mod fq_pie;
 pub(crate) mod instants;
 mod linux_red;
 mod netem_limit;
@@ -39,6 +40,8 @@ use dualpi2::DualPi2;
 pub use dualpi2::{DualPi2Params, Overload};
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
+use fq_pie::FqPie;
+pub use fq_pie::FqPieParams;
 use linux_red::LinuxRed;
 pub use linux_red::LinuxRedParams;
 use netem_limit::NetemLimit;
@@ -57,6 +60,7 @@ family! {
         NetemLimit(NetemLimitParams),
         Codel(CodelParams),
         FqCodel(FqCodelParams),
+        FqPie(FqPieParams),
         Pie(PieParams),
         Threshold(ThresholdParams),
         Red(RedParams),
@@ -88,6 +92,7 @@ impl QueueConfig {
             QueueConfig::NetemLimit(params) => Some(Limit::Packets(params.limit)),
             QueueConfig::Codel(params) => params.limit.map(Limit::Packets),
             QueueConfig::FqCodel(params) => params.limit.map(Limit::Packets),
+            QueueConfig::FqPie(params) => params.limit.map(Limit::Packets),
             QueueConfig::Pie(params) => params.limit.map(Limit::Packets),
             QueueConfig::Threshold(params) => params.limit.map(Limit::Packets),
             QueueConfig::Red(params) => Some(Limit::Packets(params.limit)),
@@ -105,6 +110,7 @@ impl QueueConfig {
             QueueConfig::NetemLimit(params) => Ok(params.qdisc(delay)),
             QueueConfig::Codel(params) => Ok(params.qdisc()),
             QueueConfig::FqCodel(params) => Ok(params.qdisc()),
+            QueueConfig::FqPie(params) => Ok(params.qdisc()),
             QueueConfig::Pie(params) => Ok(params.qdisc()),
             QueueConfig::Red(params) => params.qdisc(),
             QueueConfig::LinuxRed(params) => params.qdisc(),
@@ -117,8 +123,8 @@ impl QueueConfig {
 
     /// Whether the queue holds its packets because it may drop them later.
     pub fn holds(&self) -> bool {
-        use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel};
-        matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_))
+        use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel, FqPie};
+        matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_))
     }
 }
 
@@ -135,7 +141,7 @@ pub enum Refused {
     Loss,
     /// The queue was at its limit.
     QueueFull,
-    /// The discipline dropped the packet before its limit.
+    /// Dropped by the discipline before its limit was reached.
     Aqm,
 }
 
@@ -166,7 +172,7 @@ pub(crate) struct Arrival<'a> {
     pub tx: Span,
     /// Time at which the transmitter becomes idle.
     pub busy_until: Time,
-    /// Packets that wait at `now`.
+    /// Packets waiting at `now`.
     pub backlog: &'a Backlog,
     /// Packets not yet taken from the far end.
     pub wire: &'a Wire,
@@ -194,6 +200,7 @@ pub(crate) enum Queue {
     Pie(Box<Pie>),
     Codel(Box<Codel>),
     FqCodel(Box<FqCodel>),
+    FqPie(Box<FqPie>),
     Choke(Box<Choke>),
     DualPi2(Box<DualPi2>),
     Cake(Box<Cake>),
@@ -205,6 +212,7 @@ macro_rules! held {
         match $self {
             Queue::Codel($queue) => $asked,
             Queue::FqCodel($queue) => $asked,
+            Queue::FqPie($queue) => $asked,
             Queue::Choke($queue) => $asked,
             Queue::DualPi2($queue) => $asked,
             Queue::Cake($queue) => $asked,
@@ -221,6 +229,7 @@ impl Queue {
             QueueConfig::NetemLimit(params) => Queue::NetemLimit(NetemLimit::new(&params)),
             QueueConfig::Codel(params) => Queue::Codel(Box::new(Codel::new(params))),
             QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
+            QueueConfig::FqPie(params) => Queue::FqPie(Box::new(FqPie::new(params, stream()))),
             QueueConfig::LinuxRed(params) => Queue::LinuxRed(Box::new(LinuxRed::new(params, stream()))),
             QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream()))),
             QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
@@ -270,6 +279,7 @@ impl Queue {
         let accepted = match self {
             Queue::Codel(queue) => return queue.enqueue(now, id, load, must_wait),
             Queue::FqCodel(queue) => return queue.enqueue(pool, now, id, load, must_wait),
+            Queue::FqPie(queue) => return queue.enqueue(pool, now, id, load, must_wait),
             Queue::Choke(queue) => queue.enqueue(now, pool[id], must_wait),
             Queue::DualPi2(queue) => queue.enqueue(now, pool[id], must_wait),
             Queue::Cake(queue) => queue.enqueue(now, pool[id], must_wait),
@@ -286,6 +296,7 @@ impl Queue {
         let (packet, waited) = match self {
             Queue::Codel(queue) => return queue.dequeue(pool, now, 0),
             Queue::FqCodel(queue) => return queue.dequeue(pool, now),
+            Queue::FqPie(queue) => return queue.dequeue(now),
             Queue::Choke(queue) => queue.dequeue(now)?,
             Queue::DualPi2(queue) => queue.dequeue(now)?,
             Queue::Cake(queue) => queue.dequeue(now)?,
@@ -327,6 +338,13 @@ impl Queue {
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         held!(self, queue => queue.figures(now), (0, 0, 0, 0))
     }
+}
+
+/// Return the number of a packet's queue among `queues`: Fibonacci hashing of the connection number, reduced by
+/// multiplication.
+fn queue_of(packet: &Packet, queues: u32) -> u32 {
+    let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (((spread >> 32) * queues as u64) >> 32) as u32
 }
 
 /// Whether the packet can be marked instead of dropped (RFC 3168 §5).

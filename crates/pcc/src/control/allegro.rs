@@ -5,8 +5,8 @@
 //! the public implementations differ; each has its set of [`AllegroParams`].
 //!
 //! Differs: effects of an implementation's clock or threads are not modelled here (see `ackclock_core::pacing`). The
-//! RTT term in the utility of "usp" is left out. "ker" ignores the first and last five packets of an interval, which is
-//! not needed here because an interval spans a whole number of inter-packet gaps.
+//! RTT term in the utility of "usp" is omitted. "ker" ignores the first and last five packets of an interval, which
+//! is not needed here because an interval spans a whole number of inter-packet gaps.
 //!
 //! Length: one state machine whose variants differ in constants only; a fifth of the file is their tables.
 
@@ -108,7 +108,7 @@ pub struct AllegroParams {
     pub first_move: FirstMove,
     /// Step size unit: step n is n times this size.
     pub step: f64,
-    /// Maximum size of a step.
+    /// Maximum step size.
     pub step_max: f64,
     /// Number of the first step.
     pub first_step: u32,
@@ -429,8 +429,8 @@ impl Allegro {
         true
     }
 
-    /// Repeat the rate of an interval in which the application ran out of data, because it gives no information.
-    /// Otherwise the rate would double with every piece of data that an application sends.
+    /// Repeat the rate of an interval in which the application ran out of data, because the interval is
+    /// uninformative. Otherwise the rate would double with every piece of data that an application sends.
     fn start_again_at(&mut self, limited: f64) {
         let Phase::Starting { rate, waiting, .. } = &mut self.phase else { return };
         *waiting = false;
@@ -443,7 +443,7 @@ impl Allegro {
         let p = self.params;
         let Phase::Decision(decision) = &mut self.phase else { return false };
         if measured.limited {
-            // no information: repeat this trial and all trials started since
+            // uninformative: repeat this trial and all trials started since
             if decision.planned == number + 1 {
                 decision.planned = number;
             } else {

@@ -290,7 +290,7 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
 }
 
 impl Recipe {
-    /// Create a controller whose random draws come from `stream`.
+    /// Create a controller that draws random numbers from `stream`.
     pub fn controller(&self, stream: Stream) -> Controller {
         let utility = match self.family {
             Family::Vivace(_, gradient) => Kind::Gradient(gradient),

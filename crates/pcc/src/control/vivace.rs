@@ -37,7 +37,7 @@ pub struct VivaceParams {
     pub votes: Votes,
     /// theta_0: conversion factor from gradient to change of rate.
     pub theta: f64,
-    /// omega_0: initial bound of a change, relative to the rate.
+    /// omega_0: initial bound on a change, relative to the rate.
     pub omega: f64,
     /// delta: increase of the bound per round in which it is reached.
     pub delta: f64,
@@ -51,7 +51,7 @@ pub struct VivaceParams {
     pub packets: f64,
     /// Minimum length of an interval, RTTs.
     pub rtts: f64,
-    /// Whether RTT gradients and deviations that are noise count as zero.
+    /// Whether noise in RTT gradients and deviations counts as zero.
     pub gates: bool,
 }
 
@@ -182,7 +182,7 @@ impl Vivace {
         let Phase::Probing(probe) = &self.phase else { return };
         let p = self.params;
         let (up, first_look) = (probe.up, probe.first_look);
-        // trials sorted by direction: in each pair the upper one first
+        // trials sorted by direction: upper one first in each pair
         let mut trials = [Trial::default(); 2 * MAX_PAIRS];
         for pair in 0..p.pairs as usize {
             let (a, b) = (probe.trials[2 * pair], probe.trials[2 * pair + 1]);
@@ -237,7 +237,7 @@ impl Vivace {
             change = bound;
             self.at_bound += 1;
         } else {
-            // the smallest k whose bound permits the change
+            // the smallest k with a bound that permits the change
             let k = libm::ceil((change / self.base - p.omega).max(0.0) / p.delta);
             self.at_bound = self.at_bound.min(k as u32);
         }
@@ -296,7 +296,7 @@ impl RateControl for Vivace {
                 }
             }
             Phase::Probing(probe) if measured.limited => {
-                // no information: repeat this trial and all trials started since
+                // uninformative: repeat this trial and all trials started since
                 if probe.planned == number + 1 {
                     probe.planned = number;
                 } else {

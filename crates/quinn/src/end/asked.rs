@@ -1,4 +1,4 @@
-//! Operations on an end that the application and the result tables call.
+//! Operations on an end, called by the application and the result tables.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -171,7 +171,7 @@ impl End {
         self.trace.iter_mut().for_each(|rows| rows.push(row));
     }
 
-    /// Return the losses that no row has reported. The loss timer declares some between two ACKs: the next row has them.
+    /// Return the losses not yet reported by a row. The loss timer declares some between two ACKs: the next row has them.
     fn newly_lost(&mut self, stats: &Stats) -> u64 {
         stats.lost - std::mem::replace(&mut self.lost_in_trace, stats.lost)
     }

@@ -180,8 +180,8 @@ fn marks_reduce_the_window_without_a_loss() {
     assert_eq!((pipe.ends[0].stats().reductions, pipe.ends[0].stats().lost), (1, 0));
 }
 
-/// Compare this simulator's Reno with the stack's: the same reductions, and windows that differ only by counting whole
-/// segments.
+/// Compare this simulator's Reno with the stack's: the same reductions, and windows that differ only because whole
+/// segments are counted.
 #[test]
 fn a_rule_of_ours_does_in_the_stack_what_the_stack_does_with_its_own() {
     let run = |name| {
@@ -232,7 +232,7 @@ fn junk_is_survived() {
         let number = stream.next_u64();
         let mut bytes: Vec<u8> = (0..stream.below(1500)).map(|_| stream.next_u64() as u8).collect();
         if let (Some(&(_, opaque)), true) = (pipe.wire[1].front(), stream.chance(u64::MAX / 2)) {
-            // a datagram of the peer with one byte changed
+            // a datagram from the peer with one byte changed
             bytes = pipe.carried.take(&opaque, <[u8]>::to_vec);
             pipe.wire[1].pop_front();
             let at = stream.below(bytes.len() as u64) as usize;

@@ -100,7 +100,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Parse `a|b|c`. `applies`: whether a word may have arguments; after a result, parentheses contain a remark.
+    /// Parse `a|b|c`. `applies`: whether a word may have arguments; after a result, parentheses enclose a remark.
     fn alternatives(&mut self, applies: bool) -> Result<Expr, Error> {
         let first = self.primary(applies)?;
         if !self.peek()?.is('|') {

@@ -100,7 +100,7 @@ fn options_agree(wanted: &TcpOptions, live: &TcpOptions) -> bool {
     wanted.len() == live.len() && wanted.iter().zip(live).all(same)
 }
 
-/// Pair the script's timestamp with the stack's, and compare them if the script gives the length of a tick.
+/// Pair the script's timestamp with the stack's, and compare them if the script specifies the tick length.
 pub fn timestamps(
     line: u32,
     wanted: &TcpPacket,

@@ -155,7 +155,7 @@ pub fn number(name: &str) -> Option<i64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, n)| *n)
 }
 
-/// Return the number of an expression. A single expression in brackets counts as that expression.
+/// Return the number of an expression. A single expression in brackets counts as the expression itself.
 pub fn value(line: u32, e: &Expr) -> Result<i64, Stop> {
     match e {
         Expr::Int(n) => Ok(*n),

@@ -14,7 +14,7 @@ const SCM_TIMESTAMPING: i64 = 37;
 /// `IP_RECVERR` at `SOL_IP`, `IPV6_RECVERR` at `SOL_IPV6`.
 const RECVERR: [(i64, i64); 2] = [(0, 11), (41, 25)];
 
-/// Control message that a socket delivers.
+/// Control message delivered by a socket.
 #[derive(Clone, Debug)]
 pub enum Control {
     /// TCP_CM_INQ: number of unread bytes.

@@ -1,8 +1,6 @@
-//! Lateness of a script's packets, identical on both hosts. Packets of the same instant get the same time in the
-//! trace.
-//!
-//! A host takes time to process each packet, and Linux distinguishes 1 ms from more than 1 ms
-//! (`tcp_tso_should_defer`), and round trips that differ by a microsecond (`tcp_rack_advance`). Scripts are not that
+//! Lateness of a script's packets, identical on both hosts. Packets sent at the same instant have the same time
+//! in the trace. However, a host takes time to process each packet, and Linux distinguishes 1 ms from more than
+//! 1 ms (`tcp_tso_should_defer`), and RTTs that differ by a microsecond (`tcp_rack_advance`). Scripts are not that
 //! precise, so the simulated host and the kernel receive packets at the same microsecond.
 
 use ackclock_core::{Span, Time};
@@ -11,9 +9,9 @@ use super::START;
 
 /// Granularity of times in the trace, ns.
 const GRAIN: u64 = 50_000;
-/// Gap between two packets below which the second gets a larger lateness than the first.
+/// Gap between two packets below which the second one's lateness exceeds the first one's.
 const CLOSE: Span = Span::from_ms(10);
-/// Minimum lateness of a packet, ns, so that timers of the same instant expire first.
+/// Minimum lateness of a packet, ns, so that timers due at the same instant expire first.
 const EARLIEST: u64 = 6_000;
 /// Additional lateness of each further packet, ns.
 const STEP: u64 = 1_000;

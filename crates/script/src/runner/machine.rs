@@ -1,4 +1,4 @@
-//! Host that a script is played on: the simulated stack, or a real kernel.
+//! Host on which a script is played: the simulated stack, or a real kernel.
 
 use ackclock_core::Time;
 
@@ -10,18 +10,18 @@ use crate::setup::Setup;
 
 /// A host with sockets, one peer, and a clock that advances only in [`Machine::step`].
 pub trait Machine {
-    /// Prepare the machine. Features of the script that the machine lacks make the script unsupported before any
+    /// Prepare the machine. If the script uses features that the machine lacks, it is unsupported before any
     /// event is played.
     fn begin(&mut self, script: &Script, setup: Setup, options: &Options) -> Result<(), Stop>;
 
-    /// Current time of the script, starting at [`super::START`].
+    /// Current script time, starting at [`super::START`].
     fn now(&self) -> Time;
 
     /// Advance to the next event (a packet is sent, a blocking call returns, a timer expires), but not beyond
     /// `until`.
     fn step(&mut self, until: Time) -> Result<(), Stop>;
 
-    /// Tap with the packets that the machine sent.
+    /// Tap with the packets sent by the machine.
     fn tap(&mut self) -> &mut Tap;
 
     /// Deliver a packet from the network.
@@ -30,7 +30,7 @@ pub trait Machine {
     /// Make a socket call for the application. Returns `None` if the call blocks; only one call can block at a time.
     fn call(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
-    /// Result of the blocking call; `None` while it blocks.
+    /// Result of the blocking call; `None` while it is blocked.
     fn answer(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
     /// Current parameters.

@@ -25,7 +25,7 @@ pub enum Verdict {
     },
 }
 
-/// A code block, and the socket's state when it is reached.
+/// A code block, and the socket's state at that point.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Line of the script.
@@ -41,7 +41,7 @@ pub struct Snapshot {
 pub struct Outcome {
     /// Verdict.
     pub verdict: Verdict,
-    /// Code blocks that were reached, in order.
+    /// Code blocks reached, in order.
     pub blocks: Vec<Snapshot>,
     /// Largest deviation of a matched packet from its scheduled time.
     pub deviation: Span,

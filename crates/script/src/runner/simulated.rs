@@ -28,7 +28,7 @@ pub struct Simulated<'a> {
     options: Options,
     /// Start of the current call.
     call_began: Time,
-    /// Time at which the blocking call must be checked, regardless of events.
+    /// Time at which the blocked call must be checked, regardless of events.
     wake: Time,
     lateness: Lateness,
 }

@@ -1,5 +1,5 @@
-//! Tap in front of the host: packets that the host has sent and that no expectation has consumed yet, the trace, and
-//! the mapping between the script's numbers and the host's.
+//! Tap in front of the host: packets sent by the host and not yet consumed by an expectation, the trace, and the
+//! mapping between the script's numbers and the host's.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct Captured {
 /// Tap state.
 #[derive(Debug, Default)]
 pub struct Tap {
-    /// Packets that no expectation has consumed yet.
+    /// Packets not yet consumed by an expectation.
     pub queue: VecDeque<Captured>,
     /// Number of packets sent so far.
     pub sent: usize,
@@ -65,7 +65,7 @@ impl Tap {
         }
     }
 
-    /// Return the host's timestamp that a script's echo refers to. `acks`: the packet has an ACK number.
+    /// Return the host timestamp corresponding to a script's echo. `acks`: the packet has an ACK number.
     pub fn echoed(&self, line: u32, ecr: u32, acks: bool, options: &Options) -> Result<u32, Stop> {
         if !acks {
             return Ok(ecr);

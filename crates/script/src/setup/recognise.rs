@@ -71,7 +71,7 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
     }
 }
 
-/// Whether a path may be used for files of a script.
+/// Whether a path may be used for a script's files.
 fn scratch(path: &str) -> bool {
     path.starts_with("/tmp/") && !path.contains("..")
 }
@@ -154,7 +154,7 @@ fn qdisc(setup: &mut Setup, args: &[&str]) -> Outcome {
         ("del" | "delete", _, _) => Qdisc::Fifo,
         ("add" | "replace" | "change", Some("fq"), []) => Qdisc::Fq,
         ("add" | "replace" | "change", Some("pfifo"), ["limit", "0"]) => Qdisc::DropAll,
-        // Limits that scripts of a few packets never reach.
+        // Limits never reached by scripts with a few packets.
         ("add" | "replace" | "change", Some("pfifo"), []) => Qdisc::Fifo,
         ("add" | "replace" | "change", Some("pfifo"), ["limit", n])
             if n.parse::<u64>().is_ok_and(|n| n >= 1000) =>
@@ -231,7 +231,7 @@ fn offloads(setup: &mut Setup, args: &[&str]) -> Outcome {
             "tso" | "tcp-segmentation-offload" | "tx-tcp-segmentation" => setup.tso = on,
             "gso" | "generic-segmentation-offload" | "tx-generic-segmentation" => setup.gso = on,
             "gro" | "generic-receive-offload" => setup.gro = on,
-            // Checksum and other receive offloads have no effect that a script could observe.
+            // Checksum and other receive offloads have no observable effect in a script.
             "rx" | "tx" | "sg" | "lro" | "tx-checksumming" | "rx-checksumming" | "scatter-gather" => {}
             other => return Err(Refused::Unknown(format!("offload '{other}'"))),
         }

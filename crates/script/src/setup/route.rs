@@ -33,7 +33,7 @@ pub struct Route {
     pub congctl: Option<String>,
 }
 
-/// Keywords about a route's destination, each with a value. They are irrelevant to a stack with one peer.
+/// Keywords for a route's destination, each with a value; irrelevant to a stack with one peer.
 const WHERE: &[&str] =
     &["dev", "via", "src", "table", "proto", "scope", "metric", "tos", "dsfield", "from", "to", "type"];
 

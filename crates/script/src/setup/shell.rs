@@ -1,4 +1,4 @@
-//! Splits the text of a command into simple commands: words, quotation marks, `;`, `&&`, redirections. Constructs
+//! Splits a command's text into simple commands: words, quotation marks, `;`, `&&`, redirections. Constructs
 //! that need a shell to be understood (pipes, substitutions, loops) are rejected by name.
 
 /// A simple command.
@@ -17,7 +17,7 @@ enum Redirect {
     Other,
 }
 
-/// Return the simple commands in order, or the construct that is not supported.
+/// Return the simple commands in order, or the unsupported construct.
 pub fn split(text: &str) -> Result<Vec<Simple>, String> {
     let mut all = Vec::new();
     let mut current = Simple::default();

@@ -7,7 +7,7 @@ pub enum Refused {
     /// Unknown to ackclock.
     #[error("unsupported: {0}")]
     Unknown(String),
-    /// Known, but with a value that is not allowed.
+    /// Known, but with a disallowed value.
     #[error("{what}: found {found}; allowed: {allowed}")]
     Value {
         /// Name of the parameter.
@@ -181,7 +181,7 @@ sysctls! {
 /// Parameters of the stack that no kernel has, under `ackclock.`: host profile, recovery rule.
 const OWN: &[&str] = &["profile", "recovery"];
 
-/// Ignored parameters, of features that a script cannot use: other hosts, memory pressure, other protocols, the queue
+/// Ignored parameters, for features unavailable to a script: other hosts, memory pressure, other protocols, the queue
 /// of future devices.
 const IGNORED: &[&str] = &[
     "net.core.default_qdisc",
@@ -200,7 +200,7 @@ const IGNORED: &[&str] = &[
 ];
 
 impl Sysctls {
-    /// Set one parameter, given as `tcp_sack`, `net.ipv4.tcp_sack`, or its path below `/proc/sys`.
+    /// Set one parameter, named as `tcp_sack`, `net.ipv4.tcp_sack`, or by its path below `/proc/sys`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let dotted = name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".");
         let local = dotted.strip_prefix("net.ipv4.").filter(|n| !OWN.contains(n)).or_else(|| {

@@ -45,7 +45,7 @@ fn le32(bytes: &[u8], i: usize) -> u32 {
     be32(bytes, i).swap_bytes()
 }
 
-/// Type and body of every block. Both length fields must be equal and a multiple of four.
+/// Type and body of every block. Both length fields must be identical and a multiple of four.
 fn blocks(mut file: &[u8]) -> Vec<(u32, &[u8])> {
     let mut blocks = Vec::new();
     while !file.is_empty() {

@@ -14,7 +14,7 @@ use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 impl SampleRow {
-    /// Convert an external stack's sample: bytes become full datagrams. The stack reports neither a congestion state
+    /// Convert an external stack's sample, from bytes to full datagrams. The stack reports neither a congestion state
     /// nor the peer's window.
     fn of_foreign(world: &World, flow: &Flow, sample: &Sample) -> SampleRow {
         let packets = |bytes| foreign::packets(sample, bytes);
@@ -61,7 +61,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Return the samplers that `record` requests.
+    /// Return the samplers requested by `record`.
     pub fn new(record: &spec::Record, flows: usize) -> Observer {
         let mut intervals = [Span::ZERO; 4];
         intervals[SAMPLES as usize] = Span(record.sample_interval_ns);

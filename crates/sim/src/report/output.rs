@@ -1,5 +1,5 @@
 //! The tables of a run: name, unit, value and meaning of each column. Times are in seconds from the start of the run,
-//! windows in segments, sizes in bytes. NaN means that an event did not happen.
+//! windows in segments, sizes in bytes. NaN means that an event did not occur.
 //!
 //! Length: a list of columns; a table is looked up here, not read through.
 
@@ -563,7 +563,7 @@ columns! {
     }
 }
 
-/// Variables of controllers: one column per variable that any controller has, NaN in the rows of other controllers.
+/// Controller variables: one column per variable of any controller, NaN in the rows of other controllers.
 fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
     let mut table = variables(traces);
     let mut names: Vec<&'static str> = Vec::new();

@@ -12,7 +12,7 @@ use crate::workload::flow::Flow;
 use crate::world::gauges::{Gauge, Gauges};
 use crate::world::{World, SENDER};
 
-/// Number of equal slices of the run. The bytes of each flow are counted per slice.
+/// Number of equal slices of the run. Each flow's bytes are counted per slice.
 pub const SLICES: usize = 128;
 /// Number of slices over which goodput is averaged before it is compared with an equal share: 1/32 of the run.
 const WINDOW: usize = 4;
@@ -31,7 +31,7 @@ pub struct Meter {
     acked: Vec<Vec<u64>>,
 }
 
-/// Counters of a flow since its start.
+/// A flow's counters since its start.
 #[derive(Clone, Copy, Default)]
 pub struct Counts {
     /// Bytes acknowledged.
@@ -45,7 +45,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Read the counters of a flow.
+    /// Read a flow's counters.
     pub fn now(flow: &Flow, world: &World) -> Counts {
         let closed = flow.sums();
         let mut counts = Counts {
@@ -163,7 +163,7 @@ struct Row<'a> {
     window: Option<(Time, Time)>,
     counts: Counts,
     gauge: Cow<'a, Gauge>,
-    /// NaN unless all flows of the row have reached their share.
+    /// NaN unless all flows in the row have reached their share.
     time_to_share_s: f64,
 }
 

@@ -224,7 +224,7 @@ enum Metric {
     Column { table: String, column: String, reduce: Reduce },
 }
 
-/// The metrics that a sweep keeps.
+/// The metrics stored by a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(Vec<Metric>);
 
@@ -330,7 +330,7 @@ fn known_tables() -> Known {
 /// Tables used by the metrics in [`NAMED`].
 const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
-/// Tables of a run, with cached intermediate values that several metrics need.
+/// A run's tables, with cached intermediate values needed by several metrics.
 #[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],

@@ -14,7 +14,7 @@ pub struct App {
     pub flows: Vec<Flow>,
     /// Workload of each flow.
     pub drivers: Vec<Driver>,
-    /// Records that flows and workloads write.
+    /// Records written by flows and workloads.
     pub journal: Journal,
     /// Samples taken at intervals.
     pub observer: Observer,

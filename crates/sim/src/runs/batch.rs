@@ -1,5 +1,5 @@
 //! Batches of runs: one scenario under many seeds on several threads, or a list of runs of several scenarios reduced
-//! to the results that a sweep keeps. Runs are independent and results are returned in the order requested, so
+//! to the results stored by a sweep. Runs are independent and results are returned in the order requested, so
 //! results do not depend on the number of threads.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -19,7 +19,7 @@ use crate::tables::table::{concatenate, Table};
 
 /// Batch results.
 pub struct Batch {
-    /// Digest of each run, in the order of the seeds.
+    /// Digest of each run, in seed order.
     pub digests: Vec<Digest>,
     /// The tables of all runs, with a leading column `seed`.
     pub tables: Vec<Table>,
@@ -94,7 +94,7 @@ pub fn on_threads(
     outputs.into_iter().map(made).collect()
 }
 
-/// Results kept from a list of runs.
+/// Results stored from a list of runs.
 #[derive(Default)]
 pub struct Kept {
     /// Digest of each run, or its error.

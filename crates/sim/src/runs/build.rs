@@ -155,7 +155,7 @@ pub fn build(
     Ok(Built { world, app, clients })
 }
 
-/// Return the index of a destination cache. The first group that names it provides its initial content.
+/// Return the index of a destination cache. The first group that names the cache provides its initial content.
 fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {
     let at = known.iter().position(|(name, _)| *name == cache.destination).unwrap_or_else(|| {
         let (ssthresh, cwnd) = (cache.ssthresh.unwrap_or(0), cache.cwnd.unwrap_or(0));
@@ -165,8 +165,8 @@ fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache)
     at as u32
 }
 
-/// Check that a round trip takes time wherever an end waits for a response; otherwise simulated time would not
-/// advance.
+/// Check that a round trip takes nonzero time wherever an end waits for a response; otherwise simulated time
+/// would not advance.
 fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
     let mut last: Option<&[Vec<u32>; 2]> = None;
     for (flow, route) in flows.iter().zip(&layout.routes) {

@@ -20,12 +20,12 @@ pub struct Film {
     /// Links of each flow's forward and return path.
     pub ways: Vec<[Vec<u32>; 2]>,
     /// `legs` has a row for each packet on a link, ordered by link, then by time. `falls` has a row for each packet
-    /// that a link dropped, ordered by time.
+    /// dropped by a link, ordered by time.
     pub tables: [Table; 2],
 }
 
-/// Run the scenario and record the packets on links from `from` on, up to `most` legs. Nothing else of the run is
-/// kept.
+/// Run the scenario and record the packets on links from `from` on, up to `most` legs. No other results of the
+/// run are kept.
 pub fn film(
     scenario: &Scenario,
     seed: u64,
@@ -108,8 +108,8 @@ mod tests {
         (film, run(&scenario, 1).expect("a run"))
     }
 
-    /// A film agrees with its run: packets delivered and dropped by links, queueing delays, and each packet's path
-    /// from link to link, without gaps.
+    /// Tests that a film agrees with its run: packets delivered and dropped by links, queueing delays, and each
+    /// packet's path from link to link, without gaps.
     #[test]
     fn a_film_shows_the_packets_of_the_run() {
         for queue in [

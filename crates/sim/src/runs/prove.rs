@@ -46,8 +46,8 @@ pub struct Proof<'a> {
     rules: Rules,
     /// Whether worlds are copied; otherwise each leaf is a run from the beginning.
     shared: bool,
-    /// Whether a leaf ends when the flow has completed instead of at the end of the run. Its digest then covers the
-    /// packets up to that point.
+    /// Whether a leaf ends when the flow has completed instead of at the end of the run. The leaf's digest then
+    /// covers the packets up to that point.
     stops: bool,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
@@ -76,7 +76,7 @@ impl<'a> Proof<'a> {
                 let allowed = "none: the adversary decides what is lost";
                 return Err(Error::value(format_args!("{place}.loss"), "a loss model", allowed));
             }
-            // an empty loss list, whose only purpose is to make the link ask the adversary
+            // an empty loss list, only to make the link ask the adversary
             link.loss =
                 Some(LossConfig::Listed(ListedParams { packets: vec![], applies_to: AppliesTo::All }));
             if let Fate::Late(extra_delay) = rules.fate {
@@ -99,7 +99,7 @@ impl<'a> Proof<'a> {
         Proof { shared: false, ..self }
     }
 
-    /// Run each leaf to the end of the run, so that its digest is that of the whole run.
+    /// Run each leaf to the end of the run, so that its digest covers the complete run.
     pub fn to_the_end(self) -> Proof<'a> {
         Proof { stops: false, ..self }
     }
@@ -140,7 +140,7 @@ impl<'a> Proof<'a> {
         Ok(Walk::new(self, &[], &|_| false).finish(Box::new(built)))
     }
 
-    /// Number of tasks, at most one for each combination of answers to the first `split` questions.
+    /// Number of tasks, at most one per combination of answers to the first `split` questions.
     pub fn tasks(&self, split: u32) -> Result<usize, Error> {
         let mut walk = Walk::new(self, &[], &|_| false);
         walk.all(split)?;
@@ -205,5 +205,5 @@ impl<'a> Proof<'a> {
 /// Maximum time between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Answers for a trial run that shows whether a controller can be copied.
+/// Adversary's answers in a trial run that determines whether a controller can be copied.
 const PROBE: u128 = 0b1001_0110_1001 << 2;

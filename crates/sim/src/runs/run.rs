@@ -18,7 +18,7 @@ use crate::world::shortcuts::Shortcuts;
 pub struct Output {
     /// Digest of all packets that reached a host.
     pub digest: Digest,
-    /// The requested tables, or all, in a fixed order. A table that the scenario does not record has no rows.
+    /// The requested tables, or all, in a fixed order. A table not recorded by the scenario has no rows.
     pub tables: Vec<Table>,
     /// Packets captured at a host; empty unless a capture was requested.
     pub captured: Vec<Captured>,
@@ -31,13 +31,13 @@ impl Output {
     }
 }
 
-/// Run the scenario with this seed. The result is a pure function of the arguments: identical arguments give
-/// identical bits.
+/// Run the scenario with this seed. The result is a pure function of the arguments: identical arguments
+/// produce identical bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
 
-/// Run with a user's own controllers, within bounds, and keep only the tables for whose names `wanted` returns true.
+/// Run with a user's own controllers, within bounds, and keep only the tables named by `wanted` (returns true).
 pub fn run_for(
     scenario: &Scenario,
     seed: u64,
@@ -65,7 +65,7 @@ pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Boun
     run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
 }
 
-/// Run with only these shortcuts. The result does not depend on them.
+/// Run with only these shortcuts, which do not affect the result.
 pub fn run_taking(
     scenario: &Scenario,
     seed: u64,

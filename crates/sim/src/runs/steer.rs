@@ -17,7 +17,7 @@ use crate::scenario::hosts::Customs;
 use crate::scenario::spec::Scenario;
 use crate::world::shortcuts::Shortcuts;
 
-/// Values that a step reports for each agent's flow, in the order of Python's `Step`.
+/// Values reported by a step for each agent's flow, in the order of Python's `Step`.
 pub const FIELDS: [&str; 11] = [
     "now_s",
     "seconds",
@@ -127,7 +127,7 @@ impl CongestionControl for Agent {
 
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         if ack.acked_bytes == 0 && ack.delivered == 0 && ack.newly_lost == 0 {
-            return; // the receiving end, or an ACK without information
+            return; // the receiving end, or an ACK that reports nothing
         }
         let lever = Arc::clone(&self.lever);
         let mut lever = lever.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +158,7 @@ impl CongestionControl for Agent {
     }
 }
 
-/// A run whose agents act after each step.
+/// A run with agents that act after each step.
 pub struct Steered {
     built: Built,
     /// Lever and flow number of each agent.
@@ -269,7 +269,7 @@ mod tests {
         let (_, rows) = played(Span::from_ms(100), &[0], |step| if step == 5 { 2.0 } else { 1.0 });
         let cwnd = |step: usize| rows[step][7];
         assert_eq!((cwnd(4), cwnd(5), cwnd(20)), (10.0, 20.0, 20.0));
-        // twice the window carries twice the data as long as nothing is queued
+        // twice the window carries twice the data while nothing is queued
         let rate = |step: usize| rows[step][2];
         assert!((rate(10) / rate(3) - 2.0).abs() < 0.2, "{} {}", rate(10), rate(3));
     }

@@ -1,4 +1,4 @@
-//! Reasons to end a run early: memory, CPU time, a request of the caller, simulated time that does not advance.
+//! Reasons to end a run early: memory, CPU time, a caller's request, simulated time that does not advance.
 
 use ackclock_core::Time;
 
@@ -25,7 +25,7 @@ impl Bounds<'_> {
 /// Check of a run against its bounds, made every [`SLICE`] events.
 pub(crate) struct Guard<'a> {
     bounds: &'a Bounds<'a>,
-    /// Memory held by the thread before the run, bytes.
+    /// Memory in use by the thread before the run, bytes.
     before: i64,
     /// CPU time of the thread at the start of the run, s.
     began_s: f64,

@@ -29,7 +29,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let piled = if any_unlimited(scenario) { excess * DATAGRAM_BYTES } else { 0.0 };
     let blind = blind(scenario);
     let network = held(scenario).min(carried) * per_packet + piled + blind * PIECE_BYTES + links * LINK_BYTES;
-    // QUIC: the bytes themselves, the stack's records of each packet, and data that waits for earlier data
+    // QUIC: the bytes themselves, the stack's record of each packet, and data waiting for earlier data
     let quic: f64 = quic(scenario).map(|group| group.members() as f64).sum();
     let quic = match quic > 0.0 {
         true => {
@@ -188,7 +188,7 @@ fn held(scenario: &Scenario) -> f64 {
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
         + listed().map(|link| 2.0 * delay(link)).sum::<f64>();
 
-    // the other links hold only packets that the bottleneck passes on, or those added per flow below
+    // the other links contain only packets forwarded by the bottleneck, or those added per flow below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
     // TCP packets may be small
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
@@ -241,7 +241,7 @@ fn blind(scenario: &Scenario) -> f64 {
     scenario.flows.iter().filter(|group| is_pcc(&group.congestion_control)).map(of).sum()
 }
 
-/// Whether any link has an unlimited queue.
+/// Whether any link's queue is unlimited.
 fn any_unlimited(scenario: &Scenario) -> bool {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -332,7 +332,7 @@ fn size(group: &FlowGroup) -> f64 {
     group.stack.smss.map_or(FULL_BYTES, |smss| smss as f64 + HEADER_BYTES)
 }
 
-/// Number of full packets that the bottleneck can pass during the run.
+/// Number of full packets that can pass the bottleneck during the run.
 fn bottleneck(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let slowest = network.bottleneck.iter().filter_map(peak_bps).min();
@@ -357,15 +357,15 @@ const CAPTURE_BYTES: f64 = 60.0;
 
 /// CPU time per data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
 const PACKET_NS: f64 = 1000.0;
-/// Additional CPU time per QUIC packet and its ACK in the stacks of both ends, ns. Measured: 3000.
+/// Additional CPU time per QUIC packet and its ACK in both ends' stacks, ns. Measured: 3000.
 const QUIC_PACKET_NS: f64 = 4000.0;
-/// Memory per QUIC packet, bytes: its content and the records of both ends.
+/// Memory per QUIC packet, bytes: its content and both ends' records.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
 /// Memory of both ends of a QUIC connection, excluding packets, bytes. Measured: 60 kB.
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
-/// Maximum number of packets that wait at a receiver for earlier ones: twice the number of allowed gaps.
+/// Maximum number of packets waiting at a receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
-/// CPU time per link change, ns. Measured: 27 if the capacity is drawn at random.
+/// CPU time per link change, ns. Measured: 27 if the capacity is random.
 const CHANGE_NS: f64 = 40.0;
 /// CPU time per row of a periodic record, ns.
 const ROW_NS: f64 = 100.0;
@@ -376,7 +376,7 @@ const PIECE_BYTES: f64 = 64.0;
 const FIRST_DATAGRAMS: f64 = 10.0;
 /// Size of a packet without payload, bytes.
 const LEAST_BYTES: f64 = 40.0;
-/// Memory of program, tables and allocator, bytes. Measured: 3.5 MB for any run.
+/// Memory for program, tables and allocator, bytes. Measured: 3.5 MB for any run.
 const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
 /// Memory per flow for histograms and slices, bytes.

@@ -18,7 +18,7 @@ use crate::scenario::spec::FlowGroup;
 use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::WorkloadConfig;
 
-/// Return the transport of the flows of `group` (group number `index`), with the settings of its hosts.
+/// Return the transport for the flows of `group` (group number `index`), with its hosts' settings.
 pub fn transport(
     group: &FlowGroup,
     index: usize,
@@ -110,6 +110,9 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     if today && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
         config.offer_first_buffer();
     }
+    if let (true, Some(segments)) = (today, stack.initial_receive_window) {
+        config.offer_first_segments(segments);
+    }
     let streams = matches!(
         group.workload,
         WorkloadConfig::Bulk(_)
@@ -180,11 +183,11 @@ impl Customs {
     }
 }
 
-/// Linux `tcp_wmem`, bytes: the initial size, and the maximum that the linux backend sets.
+/// Linux `tcp_wmem`, bytes: the initial size, and the maximum set by the linux backend.
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 
-/// Return the controller that the group names, with its options. Unknown options are rejected.
+/// Return the controller named by the group, with its options. Unknown options are rejected.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let options = &group.congestion_control_options;
@@ -239,5 +242,7 @@ mod tests {
         assert_eq!((first(""), first(r#""timestamps": false"#)), (65_160, 64_240));
         assert_eq!((first(r#""smss": 1000"#), first(r#""smss": 1024"#)), (65_000, 65_535));
         assert_eq!(first(r#""initial_receive_window": 10"#), 14_480);
+        let told = settings(r#""kind": "bulk""#, r#""initial_receive_window": 10"#);
+        assert_eq!(told.initiator_rwnd, 14_600, "before it knows of timestamps");
     }
 }

@@ -53,7 +53,7 @@ impl<'a> Machines<'a> {
         Ok(())
     }
 
-    /// Host numbers of each flow's sending and receiving end, for queues that distinguish hosts. If no hosts are
+    /// Host numbers of each flow's sending and receiving ends, for queues that distinguish hosts. If no hosts are
     /// described, all senders of a group share one host, and so do all receivers.
     pub fn addresses(&self, flows: &[Flow]) -> Rc<[[u32; 2]]> {
         let of = |flow: &Flow| {

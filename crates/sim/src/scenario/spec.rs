@@ -1,5 +1,5 @@
-//! The scenario as the engine reads it: JSON with SI units as whole nanoseconds, bits per second and bytes. Unknown
-//! keys and out-of-range values are rejected when they are read. [`check`] applies the rules that relate several
+//! The scenario as read by the engine: JSON with values in whole nanoseconds, bits per second and bytes. Unknown
+//! keys and out-of-range values are rejected on reading. [`check`] applies the rules that relate several
 //! keys: those of each mechanism and those of the whole scenario (`rules`).
 
 pub mod files;
@@ -28,7 +28,7 @@ pub use rules::{check, MOST_FLOWS};
 
 pub use network::{NamedLink, Network, Path, Reverse, Topology};
 
-/// All table families among which a scenario chooses by `kind`.
+/// All table families, from which a scenario selects by `kind`.
 pub const FAMILIES: &[&Family] = &[
     QueueConfig::FAMILY,
     LossConfig::FAMILY,
@@ -239,7 +239,7 @@ pub enum TraceLevel {
 
 choice! { CapturePoint: None "none", Sender "sender", Receiver "receiver" }
 impl Scenario {
-    /// Facts about a group that its workload needs.
+    /// Facts about a group needed by its workload.
     pub fn place(&self, index: usize) -> Place {
         let group = &self.flows[index];
         Place {

@@ -4,7 +4,7 @@ use ackclock_core::{Distribution, Span, Stream, Time};
 
 use crate::scenario::spec::FlowGroup;
 
-/// Start times of the flows of a group, in order. Each flow starts at its own offset from the staggered time. The
+/// Start times of a group's flows, in order. Each flow starts at its own offset from the staggered time. The
 /// values drawn for the k-th flow depend only on the seed, the group and k. If offsets are drawn, flows need not
 /// start in the order of their numbers.
 pub struct Starts {

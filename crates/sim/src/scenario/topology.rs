@@ -1,7 +1,7 @@
 //! Links of the scenario's network, and the paths over them.
 //!
-//! Flows that share links share both directions. Chain: all links; dumbbell, wishbone: the bottleneck. A link of the
-//! return path that is not given is a copy of the forward link with its own random streams.
+//! Flows that share links share both directions. Chain: all links; dumbbell, wishbone: the bottleneck. A return-path
+//! link that is not specified is a copy of the forward link with its own random streams.
 
 use ackclock_net::link::LinkParams;
 

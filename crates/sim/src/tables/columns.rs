@@ -1,4 +1,4 @@
-//! Meaning of the tables of a run: each table and each column, with its unit and the meaning of an empty cell. A
+//! Meaning of a run's tables: each table and each column, with its unit and the meaning of an empty cell. A
 //! column is declared once, with its value (`columns!`); `ackclock tables` and the reference are generated from these
 //! declarations.
 
@@ -18,7 +18,7 @@ pub struct TableAbout {
 pub struct ColumnAbout {
     /// Column name.
     pub name: &'static str,
-    /// Value type, as returned by the engine; empty for a numeric column that only some runs have.
+    /// Value type, as returned by the engine; empty for a numeric column present only in some runs.
     pub kind: &'static str,
     /// Value unit; empty for names, ordinals and truth values.
     pub unit: &'static str,
@@ -30,7 +30,7 @@ pub struct ColumnAbout {
 
 /// Declare a table: the function that builds it, the type of its rows, and for each column its type, name, unit,
 /// value, meaning and the meaning of null. The table's name may be followed by an expression that selects columns. A
-/// `+` precedes columns that only some runs have.
+/// `+` precedes columns present only in some runs.
 macro_rules! columns {
     (
         $(#[doc = $doc:literal])*

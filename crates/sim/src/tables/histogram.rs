@@ -52,7 +52,7 @@ impl Histogram {
         filled.map(|(bin, &count)| (Span(least_of(bin)), Span(least_of(bin + 1)), count))
     }
 
-    /// Quantile `p` of the values: the middle of the bin that contains the ceil(p n)-th value. `None` without values.
+    /// Quantile `p` of the values: the middle of the bin containing the ceil(p n)-th value. `None` if empty.
     pub fn quantile(&self, p: f64) -> Option<Span> {
         let [found] = self.quantiles([p]);
         found

@@ -42,7 +42,7 @@ pub struct GoodputRow {
     pub delivered_bps: f64,
 }
 
-/// Time by limiting cause of a flow over the interval that ends at `t`.
+/// A flow's time by limiting cause over the interval that ends at `t`.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `limits`, by name")]
 pub struct LimitRow {

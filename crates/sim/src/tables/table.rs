@@ -3,7 +3,7 @@
 use ackclock_cc::Window;
 use ackclock_core::{Span, Time};
 
-/// A column. Two columns are equal if their bits are equal, so NaN equals NaN.
+/// A column. Two columns are equal if their bits are identical, so NaN equals NaN.
 #[derive(Clone, Debug)]
 pub enum Column {
     /// Floats.
@@ -57,7 +57,7 @@ impl Column {
         self.len() == 0
     }
 
-    /// Append the rows of a column of the same type.
+    /// Append the rows of another column of the same type.
     fn extend(&mut self, other: Column) {
         match (self, other) {
             (Column::F8(a), Column::F8(b)) => a.extend(b),
@@ -109,7 +109,7 @@ pub struct Table {
     pub name: &'static str,
     /// Name and values of each column; all columns have the same length.
     pub columns: Vec<(&'static str, Column)>,
-    /// Columns that the table accepts; all if empty.
+    /// Columns accepted by the table; all if empty.
     only: &'static [&'static str],
 }
 
@@ -215,7 +215,7 @@ impl Table {
         self.text_of(name, names, &mut rows_of(codes, 0))
     }
 
-    // One function body per type: separate loops for four hundred columns took a quarter of the compile time.
+    // One function body per type, because separate loops for four hundred columns took a quarter of the compile time.
 
     fn floats_of(self, name: &'static str, rows: Rows<f64>) -> Table {
         self.with(name, || Column::F8(rows()))
@@ -266,8 +266,8 @@ impl Table {
         }
     }
 
-    /// Append the rows of a table of the same name. A column that only one of the tables has is filled with NaN in
-    /// the rows of the other (variables of different controllers).
+    /// Append the rows of a table of the same name. A column present in only one of the tables is filled with NaN
+    /// in the rows of the other (variables of different controllers).
     fn append(&mut self, other: Table) {
         let (rows, more) = (self.rows(), other.rows());
         for (name, column) in other.columns {
@@ -313,7 +313,7 @@ fn cells<T: Copy, U>(rows: Rows<T>, cell: impl Fn(T) -> U) -> Vec<U> {
     rows().into_iter().map(cell).collect()
 }
 
-/// Combine the tables of several runs, with the rows in the order of the runs. The leading column `key` contains the
+/// Combine the tables of several runs, with rows in run order. The leading column `key` contains the
 /// number given with each run.
 pub fn concatenate(key: &'static str, runs: Vec<(u64, Vec<Table>)>) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();

@@ -1,5 +1,5 @@
-//! Transactions: one row for each, or sums and a histogram per group and initial window, whose size does not depend
-//! on the number of transactions.
+//! Transactions: one row for each, or sums and a histogram per group and initial window, with a size independent of
+//! the number of transactions.
 
 use ackclock_core::{choice, FlowId, Span, Time};
 
@@ -78,7 +78,7 @@ pub struct Tally {
     /// Connections refused because of the limit on open connections.
     pub refused: u64,
     pub bytes: u64,
-    /// Wire bytes of the data packets of all requested responses, each counted once.
+    /// Wire bytes of the data packets in all requested responses, each counted once.
     pub offered_bytes: u64,
     pub counts: Counts,
     pub max_open: u32,
@@ -213,7 +213,7 @@ impl TransactionLog {
         self.tallies[at as usize].refused += (now >= self.from) as u64;
     }
 
-    /// Record a transaction of tally `at` that has ended, or that the end of the run cuts off.
+    /// Record a transaction in tally `at` that has ended, or is cut off by the end of the run.
     pub fn keep(&mut self, at: u32, row: &TransactionRow) {
         if row.arrival >= self.from {
             self.tallies[at as usize].add(row);

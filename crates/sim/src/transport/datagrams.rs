@@ -33,7 +33,7 @@ macro_rules! dispatch {
 }
 
 impl DatagramEnd {
-    /// Process a datagram of the peer that arrived with this ECN mark, which only external stacks use.
+    /// Process a datagram from the peer that arrived with this ECN mark, used only by external stacks.
     #[inline]
     pub fn arrive(&mut self, now: Time, datagram: &Datagram, ecn: Ecn) {
         match (self, datagram) {

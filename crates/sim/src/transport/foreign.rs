@@ -1,4 +1,4 @@
-//! Reports of external stacks, converted to the units of our tables: bytes become full datagrams.
+//! Reports from external stacks, converted to the units of our tables: bytes become full datagrams.
 
 use ackclock_core::foreign::{Row, Sample};
 use ackclock_core::trace::Event;

@@ -1,4 +1,4 @@
-//! Bulk: the sending host opens the connection and always has data to send, until the flow stops.
+//! Bulk: the sending host opens the connection and always has data to send until the flow stops.
 
 use ackclock_core::{table, Span};
 
@@ -51,7 +51,7 @@ impl Workload for Bulk {
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         self.way.progress(cx, conn, host);
         if cx.flow.established != ackclock_core::Time::NEVER && cx.now() < cx.flow.stop {
-            self.way.unwatch(cx); // not watched until the stop, which keeps the hot path short
+            self.way.unwatch(cx); // not watched until the stop, to keep the hot path short
         }
     }
 }

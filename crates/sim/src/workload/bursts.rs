@@ -111,7 +111,7 @@ impl Bursts {
         self.before = (stats, syns);
     }
 
-    /// Complete the current burst, which has been acknowledged.
+    /// Complete the current burst, now acknowledged.
     fn complete(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         cx.journal.fetches[row].completed = cx.now();
         self.current = None;

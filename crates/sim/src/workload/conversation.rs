@@ -36,13 +36,13 @@ pub struct Conversation<Conn> {
     /// Steps in progress; finished entries are reused.
     steps: Vec<Active>,
     free: Vec<usize>,
-    /// Planned writes and round starts, with time and insertion order.
+    /// Planned writes and round starts, by time and insertion order.
     due: BinaryHeap<Reverse<(Time, u64, Due)>>,
     asked: u64,
     established: [bool; 2],
-    /// Steps that wait for the handshake to complete at their writing end.
+    /// Steps waiting for the handshake to complete at their writing end.
     early: [Vec<usize>; 2],
-    /// Bytes written at each end, and the writes that the other end has not read completely.
+    /// Bytes written at each end, and the writes not yet read completely by the other end.
     written: [u64; 2],
     on_the_way: [VecDeque<Piece>; 2],
     talking: usize,
@@ -73,11 +73,11 @@ enum Due {
     Round(u32),
 }
 
-/// State of one conversation.
+/// State of a single conversation.
 #[derive(Clone)]
 struct Talk {
     round: u32,
-    /// First of the steps that began together, and how many of them have not arrived yet.
+    /// First of the steps that began together, and number of them that have not arrived yet.
     group: usize,
     open: usize,
 }
@@ -93,13 +93,13 @@ struct Active {
     draws: Stream,
 }
 
-/// Bytes of a write that the other end has not read completely.
+/// Bytes of a write not yet read completely by the other end.
 #[derive(Clone)]
 struct Piece {
     start: u64,
     end: u64,
     row: usize,
-    /// Whether the write ends its message, and the conversation whose step it ends.
+    /// Whether the write ends its message, and the conversation in which it ends a step.
     last: bool,
     ends: Option<u32>,
 }
@@ -340,7 +340,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// End the conversation: the client closes, and so does the server once it has read the end of the stream.
+    /// End the conversation: the client closes, and the server does so too once it has read the end of the stream.
     fn end<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         self.due.clear();
         if let Some(conn) = self.conn {
@@ -359,7 +359,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
 }
 
 impl Turn {
-    /// Host that writes in this step.
+    /// The host writing in this step.
     pub fn writer(&self) -> usize {
         match self.server {
             Some(_) => SENDER,

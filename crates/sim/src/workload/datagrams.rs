@@ -103,7 +103,7 @@ impl Workload for Datagrams {
     }
 
     fn wake(&mut self, cx: &mut Context) {
-        // the connection stays open to count packets in flight; the goodput covers the time until the stop
+        // the connection stays open so that packets in flight are counted; the goodput covers the time until the stop
         if let Some(conn) = self.conn {
             cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
             cx.world.act(conn, SENDER, |source, now| source.stop_writing(now));

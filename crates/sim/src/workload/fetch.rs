@@ -13,7 +13,7 @@ use crate::transport::TransportConfig;
 use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// Pacing of a response that the server writes in chunks.
+/// Pacing of a response written in chunks by the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Mean rate of the writes after the first.
@@ -57,7 +57,8 @@ impl Params for FetchParams {
     fn rows(&self, _duration: Span) -> f64 {
         self.count as f64 * size_of::<FetchRow>() as f64
     }
-    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+    fn lay(&self, _: &Place, _: &TransportConfig, site: &mut Site) -> Result<Make, Error> {
+        site.layout.losses_restart |= self.common_random_numbers;
         let params = self.clone();
         Ok(Box::new(move |_, _| Driver::Fetch(Box::new(Fetch::new(params.clone(), None)))))
     }
@@ -89,7 +90,7 @@ pub struct Fetch {
     waiting: bool,
 }
 
-/// A fetch whose connection is open.
+/// A fetch with an open connection.
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,
@@ -98,8 +99,8 @@ struct Exchange {
     /// Bytes of the response written by the server; `None` until the request has arrived.
     written: Option<u64>,
     requested: bool,
-    /// Client retransmissions, read before the client sends its FIN, which may itself be retransmitted; `None` until
-    /// the response is complete.
+    /// Client retransmissions, read before the client's FIN is sent, because the FIN may be retransmitted; `None`
+    /// until the response is complete.
     request_retransmissions: Option<u64>,
     counted: bool,
 }

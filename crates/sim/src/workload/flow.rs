@@ -86,8 +86,9 @@ impl Flow {
         self.closed.as_deref().unwrap_or(&NONE)
     }
 
-    /// Time by limiting cause, and the kernel's stopwatches, over all connections; the rest of the flow's lifetime
-    /// counts as idle. `None` if the record is off, the flow is not TCP, or several connections were open at once.
+    /// Time by limiting cause, and times as measured by the kernel, over all connections; the rest of the flow's
+    /// lifetime counts as idle. `None` if the record is off, the flow is not TCP, or several connections were open at
+    /// once.
     pub fn held(&self, world: &World, now: Time) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !self.limits || self.overlaps || !tcp || !self.started {
@@ -102,7 +103,7 @@ impl Flow {
         Some(whole(sum, now.min(self.stop).since(self.start)))
     }
 
-    /// Time by limiting cause of a finished flow.
+    /// A finished flow's time by limiting cause.
     pub fn held_in_all(&self) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !(self.limits && !self.overlaps && tcp && self.started) {
@@ -239,7 +240,7 @@ impl Sums {
                         sender.hold_against(&other);
                         receiver.hold_against(&one);
                     }
-                    // the end that detected the failure has a more specific reason than its peer
+                    // the end that detected the failure knows a more specific reason than its peer
                     let reasons = [receiver.failure(), sender.failure()];
                     self.failure = reasons
                         .into_iter()
@@ -369,7 +370,7 @@ pub struct ClientRow {
     pub bytes: u64,
 }
 
-/// Records that flows write during the run.
+/// Records written by flows during the run.
 #[derive(Clone, Default)]
 pub struct Journal {
     /// Names and contents of the destination caches.
@@ -402,7 +403,7 @@ pub struct DatagramRow {
 }
 
 impl Journal {
-    /// Keep the records of a connection that is closed.
+    /// Store the records of a closed connection.
     pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, sender: &mut Transport, receiver: &Transport) {
         if let Some(sender) = sender.tcp_mut() {
             sender.finish(now);

@@ -1,8 +1,8 @@
 //! Real-time media: a camera produces a frame at fixed intervals and writes it to one connection at once. The first
 //! frame of each group is independent of others and larger; the other frames encode differences from their
 //! predecessors (the "steady state" source of RFC 8593 §5 in its simplest form: sizes do not vary, and the encoder
-//! does not adapt). A frame is delivered when its last byte is. If frames are too late, the application skips frames
-//! until the next group, because frames after a missing one cannot be decoded.
+//! does not adapt). A frame is delivered when its last byte is delivered. If frames are too late, the application
+//! skips frames until the next group, because frames after a missing one cannot be decoded.
 //!
 //! Each frame adds a row to table `fetches`: `start_s` is the time at which it was produced, `total_s` its delay,
 //! missing if the frame was not written or did not arrive.

@@ -107,7 +107,7 @@ impl PopulationParams {
     }
 }
 
-/// Our choice: bytes per write, similar to the block sizes of video servers.
+/// Our choice: bytes per write, similar to video servers' block sizes.
 const CHUNK_BYTES: u64 = 65_536;
 /// Our choice: size of the initial burst, as transmission time at the pacing rate.
 const INITIAL_BURST: Span = Span::from_secs(5);

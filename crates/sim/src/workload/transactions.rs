@@ -51,7 +51,7 @@ struct Entry<Conn> {
     /// Random stream for response sizes and think times.
     draws: Stream,
     row: TransactionRow,
-    /// Counters at the end of the previous transaction.
+    /// Counters at the previous transaction's end.
     counted: Counts,
     /// Total request bytes and response bytes up to the end of the current transaction.
     asked: u64,
@@ -73,7 +73,7 @@ struct Client {
     sizes: Stream,
     objects: u32,
     connections: u32,
-    /// Connections that have received their response and wait for the others.
+    /// Connections that have received their response and are waiting for the others.
     ready: Vec<u32>,
 }
 
@@ -183,7 +183,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.begin(cx, at as usize);
     }
 
-    /// Begin the next transaction of a connection and draw the size of its response.
+    /// Begin the next transaction on a connection and draw its response size.
     fn begin<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let plan = &self.plan;
         let entry = &mut self.entries[at];
@@ -255,7 +255,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.release(cx, client);
     }
 
-    /// Let the connections of a client that sends its requests together continue once all of them are ready.
+    /// Resume the connections of a client that sends its requests together, once all of them are ready.
     fn release<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, client: u32) {
         let client = &mut self.clients[client as usize];
         if client.ready.len() == client.connections as usize {
@@ -286,7 +286,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             self.begin(cx, at);
             self.ask(cx, at);
         } else if there {
-            // other connections have taken the remaining responses; the server waits for a request
+            // other connections have taken the remaining responses; the server is waiting for a request
             cx.close(self.entries[at].conn, RECEIVER);
         }
     }
@@ -450,7 +450,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             cx.write(conn, SENDER, bytes);
             if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
-                // close separately: the data that the window allows has then already been sent without the FIN
+                // close separately: the data permitted by the window has then already been sent without the FIN
                 cx.close(conn, SENDER);
             }
         } else if server.peer_closed && !server.closing {

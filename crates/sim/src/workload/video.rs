@@ -38,7 +38,7 @@ pub struct Video {
     expected: u64,
     answered: bool,
     closed: bool,
-    /// Stalled time that is attributed to earlier chunks.
+    /// Stalled time attributed to earlier chunks.
     stalled_before: Span,
 }
 
@@ -111,7 +111,7 @@ impl Video {
         cx.world.act(conn, RECEIVER, |end, now| end.write(now, request));
     }
 
-    /// Complete the current chunk, which has arrived.
+    /// Complete the current chunk, now arrived.
     fn complete(&mut self, cx: &mut Context, row: usize) {
         let now = cx.now();
         self.current = None;

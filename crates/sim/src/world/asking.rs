@@ -2,6 +2,7 @@
 
 use ackclock_core::Time;
 use ackclock_net::Adversary;
+use ackclock_tcp::Halves;
 
 use super::{Application, World};
 use crate::transport::{DatagramEnd, Transport};
@@ -53,14 +54,15 @@ impl World {
 
     /// Reason why this world cannot be copied; `None` if it can be.
     pub fn cannot_copy(&self) -> Option<String> {
-        self.ends.iter().chain(&self.over).flatten().find_map(|end| match &end.transport {
+        let open = self.ends.iter().flatten().find_map(|end| match &end.transport {
             Transport::Tcp(tcp) => tcp.cannot_copy(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::Foreign(_) => Some("found a stack that others have written".to_string()),
                 DatagramEnd::PccSender(sender) => sender.cannot_copy(),
                 _ => None,
             },
-        })
+        });
+        open.or_else(|| self.over.iter().find_map(Halves::cannot_copy))
     }
 
     /// Let copies of this world reuse the memory of discarded ones.

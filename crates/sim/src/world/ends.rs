@@ -34,7 +34,7 @@ impl World {
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
         let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
         for host in [SENDER, RECEIVER] {
-            let over = self.over.pop().flatten().map(|end| end.transport);
+            let over = self.over.pop();
             let end = self.ends[2 * slot as usize + host].insert(End {
                 armed: [Time::NEVER; 2],
                 flow,
@@ -70,9 +70,9 @@ impl World {
             let end = place.as_mut().expect("invariant: retired once");
             debug_assert_eq!(end.conn, conn.0);
             let process = end.process.take();
-            match self.over.len() < MOST_OVER {
-                true => self.over.push(place.take()),
-                false => *place = None,
+            let halves = place.take().and_then(|end| end.transport.into_halves());
+            if self.over.len() < MOST_OVER {
+                self.over.extend(halves);
             }
             if let Some(process) = process {
                 self.leave(process.host, 2 * slot as usize + host);
@@ -384,8 +384,29 @@ const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
 /// Value of `told_from` that disables notification.
 const NEVER_TOLD: u32 = u32::MAX;
 
-/// Maximum number of closed ends kept for reuse.
+/// Maximum number of closed connections' ends whose halves are kept for reuse.
 const MOST_OVER: usize = 1024;
 
 /// Maximum number of open connections.
 pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::super::net::{LinkSlot, Origin};
+    use super::*;
+
+    /// State of each flow of a crowd: `cargo test -p ackclock-sim sizes -- --nocapture` prints it.
+    #[test]
+    fn sizes_of_what_each_flow_needs_are_bounded() {
+        let sizes = [
+            ("end of a connection", size_of::<Option<End>>(), 208),
+            ("slot of a connection", size_of::<Slot>(), 12),
+            ("source of a flow's packets", size_of::<Origin>(), 96),
+            ("link", size_of::<LinkSlot>(), 128),
+        ];
+        for (what, bytes, most) in sizes {
+            println!("{what}: {bytes} bytes, at most {most}");
+            assert!(bytes <= most, "{what}: {bytes} bytes, at most {most}");
+        }
+    }
+}

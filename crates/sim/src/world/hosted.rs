@@ -330,11 +330,11 @@ impl World {
         let end = self.ends[index].as_mut().expect("invariant: it sends");
         let device = &mut self.hosts.as_mut().expect("invariant: there are hosts").slots[at].host.device;
         let device = device.as_mut().expect("invariant: asked by the caller");
-        let payload = packet.header.payload();
-        end.transport.queued(payload);
+        let (start, payload) = (packet.header.start(), packet.header.payload());
+        end.transport.queued(start, payload);
         let due = end.transport.tcp().map(|_| due);
         if !device.push(now, end.key(index & 1), packet, end.transport.smss(), due) {
-            end.transport.left_queue(payload);
+            end.transport.left_queue(start, payload);
         }
         self.arm_device(at);
     }
@@ -355,7 +355,7 @@ impl World {
             let index = 2 * (gone.conn & SLOT_MASK) as usize + !gone.forward as usize;
             let end = self.ends[index].as_mut().filter(|end| end.conn == gone.conn);
             let Some(end) = end else { continue }; // the connection was closed in the meantime
-            if end.transport.left_queue(gone.payload) {
+            if end.transport.left_queue(gone.start, gone.payload) {
                 self.wake_process(index);
             }
         }

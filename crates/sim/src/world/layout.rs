@@ -15,6 +15,8 @@ pub struct Layout {
     names: Names,
     /// Link numbers of each flow's forward and return path.
     pub routes: Vec<[Vec<u32>; 2]>,
+    /// Whether loss models restart during the run.
+    pub losses_restart: bool,
 }
 
 impl Layout {
@@ -62,5 +64,5 @@ impl Layout {
     }
 }
 
-/// Number of recent configurations that are compared with a new one. A flow has four or six links of its own.
+/// Number of recent configurations that are compared with a new one. Each flow has four or six private links.
 const RECENT: usize = 8;

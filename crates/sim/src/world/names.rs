@@ -47,7 +47,7 @@ impl Run {
 
 const NO_NUMBER: u32 = u32::MAX;
 
-/// Number of recent patterns that are compared with a new name. A flow has four or six links of its own.
+/// Number of recent patterns that are compared with a new name. Each flow has four or six private links.
 const RECENT: usize = 8;
 
 impl Names {

@@ -86,7 +86,8 @@ impl World {
         self.hosts.as_ref().is_some_and(|hosts| hosts.links_may_stand())
     }
 
-    /// Restart the loss models on both paths of `flow` with the `k`-th seed.
+    /// Restart the loss models on both paths of `flow` with the `k`-th seed. The layout has announced it
+    /// ([`Layout::losses_restart`]).
     pub fn restart_losses(&mut self, flow: FlowId, k: u32) {
         let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
         for direction in [0, 1] {
@@ -167,10 +168,12 @@ impl Net {
     ) -> Net {
         let recipes: Vec<_> = layout.kinds().map(Recipe::of).collect();
         let links = layout.links().zip(layout.numbers_of_kinds());
+        let mut links: Vec<_> = links
+            .map(|(config, kind)| LinkSlot::new(&recipes[kind as usize], &config, seed, shortcuts))
+            .collect();
+        links.iter_mut().filter(|_| layout.losses_restart).for_each(|slot| slot.link.expect_restarts());
         Net {
-            links: links
-                .map(|(config, kind)| LinkSlot::new(&recipes[kind as usize], &config, seed, shortcuts))
-                .collect(),
+            links,
             names: Rc::new(layout.take_names()),
             tables: Tables::new(),
             pool: Pool::default(),
@@ -293,7 +296,7 @@ impl Net {
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
-    /// Offer a packet to the link that it has reached.
+    /// Offer a packet to the link it has reached.
     #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
         let packet = &self.pool[id];
@@ -390,7 +393,7 @@ impl Net {
         }
     }
 
-    /// Forward the copies of packets that a link has duplicated.
+    /// Forward the copies of packets duplicated by a link.
     fn pass_copies(&mut self, link: u32) {
         while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
             self.freight.copy(&mut copy);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::error::Error;
 use crate::transport::TransportConfig;
 
-/// Shortcuts that a run uses.
+/// Shortcuts used by a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortcuts {
     /// Each packet on a wire has its own event. Otherwise a link has one event, for the packet that leaves it next.

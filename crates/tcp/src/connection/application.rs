@@ -12,7 +12,7 @@ impl Connection {
     pub fn write(&mut self, now: Time, bytes: u64) {
         self.sender.call(Call::Write(now, bytes));
     }
-    /// Write without end.
+    /// Write endlessly.
     pub fn write_forever(&mut self, now: Time) {
         self.sender.call(Call::Write(now, 1 << 62));
     }
@@ -37,7 +37,7 @@ impl Connection {
     pub fn unwritten(&self) -> u64 {
         self.sender.ask(Sender::unwritten)
     }
-    /// End the write call, abandoning the bytes that the send buffer has not accepted.
+    /// End the write call, abandoning the bytes not yet accepted by the send buffer.
     pub fn stop_waiting(&mut self) {
         self.sender.awake().stop_waiting();
     }

@@ -49,7 +49,7 @@ pub struct Info {
     pub max_pacing_rate: u64,
     /// Delayed-ACK timeout (ATO).
     pub ato: Span,
-    /// The receiver's own RTT estimate, and the bytes that the application read in one RTT.
+    /// The receiver's own RTT estimate, and the bytes read by the application in one RTT.
     pub rcv_rtt: Span,
     pub rcv_space: u64,
     /// State number in the kernel (`tcpi_state`).

@@ -119,7 +119,7 @@ impl Connection {
     pub fn has_delivered_all(&self) -> bool {
         self.sender.fin_acked()
     }
-    /// Payload bytes that the application has written.
+    /// Payload bytes written by the application.
     pub fn written(&self) -> u64 {
         self.sender.written()
     }

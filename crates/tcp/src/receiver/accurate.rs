@@ -27,7 +27,7 @@ const MANY: u32 = 6;
 /// Maximum length of all options in a header, bytes.
 const ROOM: u32 = 40;
 
-/// Counters that the receiver reports to its peer.
+/// Counters reported by the receiver to its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Accurate {
     rules: AccEcnRules,
@@ -198,7 +198,7 @@ impl Receiver {
         }
     }
 
-    /// Write the ACE field and the option into an otherwise complete segment. `reports`: start of the duplicate that the segment reports.
+    /// Write the ACE field and the option into an otherwise complete segment. `reports`: start of the duplicate reported by the segment.
     pub(crate) fn stamp_marks(
         &mut self,
         now: Time,

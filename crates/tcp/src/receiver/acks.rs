@@ -195,8 +195,9 @@ impl Acknowledging {
                 return;
             }
         }
-        timer.set = timer.set.min(self.ticks.setting(now, ato));
-        timer.at = timer.at.min(self.ticks.expiry(now, ato));
+        let [set, at] = self.ticks.setting_and_expiry(now, ato);
+        timer.set = timer.set.min(set);
+        timer.at = timer.at.min(at);
         timer.runs = timer.at;
     }
 

@@ -82,7 +82,7 @@ impl Optimist {
         told.min(u64::from(window)) as u32
     }
 
-    /// Bytes that the receiver acknowledged without having received them.
+    /// Bytes acknowledged by the receiver without having been received.
     pub(super) fn concealed(&self) -> u64 {
         self.concealed
     }

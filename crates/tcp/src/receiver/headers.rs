@@ -1,4 +1,4 @@
-//! Header fields that the receiver writes, and those that it reads from segments without data.
+//! Header fields written by the receiver, and those it reads from segments without data.
 
 use ackclock_core::{Flags, Segment};
 

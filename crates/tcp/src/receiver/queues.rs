@@ -80,7 +80,7 @@ impl Waiting {
         self.packets.push_back(Packet { start, end, memory, room });
     }
 
-    /// Free the packets that the application has read up to `read`.
+    /// Free the packets read by the application up to `read`.
     pub fn release(&mut self, read: u64) {
         while let Some(first) = self.packets.front().filter(|p| p.end <= read) {
             self.memory -= first.memory;

@@ -89,7 +89,7 @@ impl Receiver {
         taken
     }
 
-    /// Number of payload bytes that the application has read by explicit calls.
+    /// Number of payload bytes read by explicit calls of the application.
     pub fn taken(&self) -> u64 {
         self.reader.read
     }
@@ -209,7 +209,7 @@ impl Receiver {
         }
     }
 
-    /// Number of in-order bytes that the application has read or will read at once.
+    /// Number of in-order bytes already read by the application or about to be read at once.
     pub(super) fn taken_at_once(&self) -> u64 {
         if self.reader.explicit {
             self.reader.read

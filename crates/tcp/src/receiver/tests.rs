@@ -1,4 +1,4 @@
-//! Timing of ACKs, as Linux 7.3.4 sends them in virtual time.
+//! ACK timing of Linux 7.3.4 in virtual time.
 
 mod fin;
 mod plain;

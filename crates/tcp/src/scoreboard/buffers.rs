@@ -1,4 +1,4 @@
-//! Buffers of Linux's send queue that contain the outstanding segments, if each was sent in a buffer of its own.
+//! Buffers of Linux's send queue that contain the outstanding segments, if each was sent in its own buffer.
 //! Adjacent SACKed segments are merged into one buffer (Linux `tcp_shift_skb_data`), which frees the heads of all
 //! but the first. Only the exceptions are stored: SACKed segments that were not merged with the one before them.
 //!

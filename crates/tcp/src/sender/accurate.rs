@@ -180,8 +180,8 @@ struct Told {
 }
 
 impl Sender {
-    /// Set up accurate ECN after the handshake agreed on it. `segments`: number of segments that the peer has acknowledged
-    /// by then. Linux counts a SYN, but not a SYN-ACK (`tcp_ack`, `__tcp_accecn_process`).
+    /// Set up accurate ECN after the handshake agreed on it. `segments`: number of segments acknowledged by the peer by
+    /// then. Linux counts a SYN, but not a SYN-ACK (`tcp_ack`, `__tcp_accecn_process`).
     pub(crate) fn hear_accurately(&mut self, option: &AccEcnOption, segments: u32) {
         let mut feedback = Feedback { mean: segments << 6, ..Feedback::new(&self.config) };
         feedback.sees(option);

@@ -16,7 +16,7 @@ impl Sender {
         }
     }
 
-    /// Return the ACK as the controller sees it before loss detection.
+    /// Return the ACK as seen by the controller before loss detection.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;
@@ -47,12 +47,16 @@ impl Sender {
         }
     }
 
-    /// Pass the samples that the controller uses to the slow-start algorithm.
-    #[inline]
+    /// Pass the samples used by the controller to the slow-start algorithm.
+    #[inline(always)]
     pub(super) fn sample_slow_start(&mut self, arrival: &Arrival) {
-        if self.slow_start.looks_away() {
-            return;
+        if !self.slow_start.looks_away() {
+            self.sample_for_slow_start(arrival);
         }
+    }
+
+    #[inline(never)]
+    fn sample_for_slow_start(&mut self, arrival: &Arrival) {
         let rtt = arrival.rtt.filter(|_| self.cc.heeds_rtt(arrival.now));
         let ssthresh = self.window.ssthresh;
         self.slow_start.on_sample(&mut self.window, arrival, rtt);
@@ -80,7 +84,12 @@ impl Sender {
 
     /// Set the window by exactly one rule (Linux `tcp_cong_control`). `entering`: this ACK began a recovery.
     #[inline(always)]
-    pub(super) fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
+    pub(super) fn control_window<const PLAIN: bool>(
+        &mut self,
+        sample: &mut AckSample,
+        entering: bool,
+        w: &AckWork,
+    ) {
         let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
         // An undo may have changed the window since the ACK arrived; Linux checks at the time of growth.
         sample.arrival.cwnd_limited = self.cwnd_limited();
@@ -93,7 +102,7 @@ impl Sender {
             if self.cc.holds_back() {
                 self.mark_app_limited();
             }
-        } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+        } else if !PLAIN && matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             let cwnd = self.rule.on_ack(&RecoveryAck {
                 delivered,
                 pipe: self.board.pipe(),
@@ -112,7 +121,7 @@ impl Sender {
             }
         } else {
             let reordered = self.dupthresh.degree() > self.config.dup_thresh;
-            let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };
+            let grows = w.data_acked || !PLAIN && reordered && w.data_sacked;
             if grows && delivered > 0 {
                 if self.counts_acks() {
                     sample.acked = 1;

@@ -204,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Record the time as controllers see it. Out of line, because most senders do not estimate rates.
+    /// Record the time as seen by controllers. Out of line, because most senders do not estimate rates.
     #[inline(never)]
     fn begin_event_with_rates(&mut self, now: Time) {
         let clock = self.clock(now);
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(sample.segments_per_second(), None);
     }
 
-    /// The SYN counts as delivered, so the limit that the first write sets ends with the first ACK (Linux),
+    /// The SYN counts as delivered, so the limit set by the first write ends with the first ACK (Linux),
     /// not the second.
     #[test]
     fn the_first_ack_ends_the_limit_of_the_first_write() {

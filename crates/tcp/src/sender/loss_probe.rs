@@ -90,9 +90,12 @@ impl Sender {
         let last = self.board.next - 1;
         let mut seg = self.next_new(now, true);
         let again = seg.is_none() && self.board.packets_out() > 0;
-        if again && last != self.board.first && !self.in_window(self.board.get(last).start()) {
-            // The receiver shrank its window: wait for the RTO, counted from the head's transmission.
-            self.rearm_rto(now);
+        if again
+            && (self.probe_waits()
+                || self.lies_beyond(last)
+                || self.still_queued(self.board.get(last).start()))
+        {
+            self.rearm_rto(now); // counted from the head's transmission
             return None;
         }
         self.timer.disarm();
@@ -107,6 +110,19 @@ impl Sender {
         self.timer.disarm();
         self.rearm_rto(now);
         seg
+    }
+
+    /// Whether new data that the receiver's window allows waits for something else, such as the host's queue. Then
+    /// nothing is sent, not even the last segment again.
+    fn probe_waits(&self) -> bool {
+        let available = self.stream.from(self.snd_nxt);
+        let segment = available.min(self.smss as u64);
+        available > 0 && self.snd_nxt + segment <= self.snd_una + self.snd_wnd
+    }
+
+    /// Whether the receiver has shrunk its window to before segment `n`, which is not the head.
+    fn lies_beyond(&self, n: u64) -> bool {
+        n != self.board.first && !self.in_window(self.board.get(n).start())
     }
 
     /// Whether offset `start` lies within the receiver's window (Linux `__tcp_retransmit_skb`).

@@ -43,13 +43,13 @@ pub(super) struct MtuSearch {
     base: u32,
     /// Payload and options that both ends accept, bytes.
     clamp: u32,
-    /// Largest packet that the path is known to carry, bytes.
+    /// Largest packet the path is known to carry, bytes.
     path: u32,
     low: u32,
     high: u32,
     /// Whether this end initiated the connection.
     active: bool,
-    /// Largest window that the peer has offered, bytes.
+    /// Largest window offered by the peer, bytes.
     max_window: u64,
     since: Time,
     probe: Option<Probe>,

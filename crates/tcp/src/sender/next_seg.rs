@@ -55,6 +55,9 @@ impl Sender {
     pub(super) fn next_lost(&mut self, now: Time) -> Option<Leaving> {
         let first = self.board.first;
         if self.intent.take_head() && first < self.board.next {
+            if self.still_queued(self.board.get(first).start()) {
+                return None;
+            }
             let first = self.begin_retransmission(first, true);
             return Some(match self.ca_state {
                 CaState::Loss => self.retransmit_expired(now, first),

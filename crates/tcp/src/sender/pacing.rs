@@ -20,7 +20,7 @@ use crate::config::{Config, Pacing, RtoStyle};
 
 /// Segments sent unpaced at the start of a connection (Linux, after the original `fq`).
 const EXEMPT: u64 = 10;
-/// Rate value that stands for "no limit".
+/// Rate value meaning "no limit".
 const UNLIMITED: u64 = Window::UNPACED;
 
 /// The pacing clock of one sender.
@@ -87,8 +87,8 @@ impl Pacer {
         if !self.paces() || exempt || self.rate == UNLIMITED || self.rate == 0 {
             return;
         }
-        // A segment sent late brings the next departure forward by its delay, but at most by half of its own time at
-        // the pacing rate.
+        // A segment sent late brings the next departure forward by its delay, but at most by half of its own
+        // transmission time at the pacing rate.
         let wait = (len as u64 * 1_000_000_000).checked_div(self.rate).unwrap_or(0);
         if let (Some(host), true) = (self.host, self.waits == prior) {
             // the segment waited for its departure time, and the host delayed it further

@@ -1,5 +1,5 @@
 //! Multi-segment packets (TSO): number of segments per device packet, deferral of packets, and PSH. Used
-//! only if a scenario asks for packets; otherwise each segment is sent by itself. (Linux `tcp_write_xmit`,
+//! only if a scenario requests packets; otherwise each segment is sent by itself. (Linux `tcp_write_xmit`,
 //! `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
 
 use ackclock_core::trace::CaState;
@@ -41,7 +41,7 @@ impl Sender {
         if queue.continues_at(start) {
             return Some((queue.packet_end - start).min(smss) as u32);
         }
-        // A FIN without data is a packet of its own.
+        // A FIN without data is a separate packet.
         let (end, last, record) = queue.buffer_at(start, most * smss).unwrap_or((start, true, false));
         let round = queue.round;
         if round == Round::Over {

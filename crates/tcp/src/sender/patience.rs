@@ -1,4 +1,4 @@
-//! Conditions for giving up a connection: the time that a number of retransmissions would take if the RTO started at
+//! Conditions for giving up a connection: the time a number of retransmissions would take if the RTO started at
 //! its minimum and doubled each time (Linux `retransmits_timed_out`, `tcp_model_timeout`), TCP_USER_TIMEOUT (RFC 5482),
 //! or a number of unanswered window probes. Also the response to a device that refuses packets: a refused packet counts
 //! as not sent and is retried soon.
@@ -22,7 +22,7 @@ pub struct Patience {
     user_timeout: Span,
     /// The application has closed the socket.
     orphan: bool,
-    /// Packets that the device accepts.
+    /// Packets accepted by the device.
     pub device: Takes,
     /// Consecutive retransmission timeouts without an ACK (Linux `icsk_retransmits`).
     pub timeouts: u32,
@@ -77,7 +77,7 @@ impl Sender {
         }
     }
 
-    /// Whether `retries` retransmissions have failed, judged by the time that they would take (Linux
+    /// Whether `retries` retransmissions have failed, judged by the time they would take (Linux
     /// `retransmits_timed_out`).
     pub(super) fn waited_for(&self, now: Time, retries: u32) -> bool {
         self.waited(now, retries, self.time_of(retries))

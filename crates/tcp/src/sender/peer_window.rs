@@ -71,7 +71,7 @@ impl Sender {
 /// most half of the largest window, so that two segments can be in flight.
 #[derive(Clone, Debug)]
 pub(super) struct HalfWindow {
-    /// Payload of a segment without this limit, and bytes of options.
+    /// Segment payload without this limit, and option bytes.
     full: u32,
     options: u32,
     widest: u64,

@@ -129,7 +129,7 @@ impl SendQueue {
         Some(Filled { bytes, full: bytes == room, opened })
     }
 
-    /// Write everything up to `end` at once, for an application that writes without end.
+    /// Write everything up to `end` at once, for an application that writes endlessly.
     pub fn fill_endlessly(&mut self, end: u64) {
         self.buffers.push_back(Buffer { end, push: false, record: false });
     }

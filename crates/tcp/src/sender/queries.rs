@@ -23,7 +23,7 @@ impl Sender {
         self.snd_una - 1 - self.fin_acked() as u64
     }
 
-    /// Payload bytes that the application has written.
+    /// Payload bytes written by the application.
     pub fn written(&self) -> u64 {
         self.stream.end() - 1
     }

@@ -126,7 +126,7 @@ impl Rack {
     }
 }
 
-/// Whether (t1, end1) was sent after (t2, end2); equal times are ordered by sequence (RFC 8985 §5.2).
+/// Whether (t1, end1) was sent after (t2, end2); equal times are ordered by sequence number (RFC 8985 §5.2).
 #[inline]
 fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
     t1 > t2 || (t1 == t2 && end1 > end2)
@@ -168,6 +168,7 @@ impl Sender {
 
     /// Step 4, the multiplier: one more quarter of the minimum RTT for each round trip with a DSACK, and back
     /// to one quarter after 16 recoveries without a DSACK (Linux `tcp_rack_update_reo_wnd`).
+    #[inline]
     pub(super) fn update_reo_wnd(&mut self, w: &AckWork) {
         if let Some(prior_delivered) = w.prior_delivered {
             self.rack.update_multiplier(prior_delivered, self.delivered);

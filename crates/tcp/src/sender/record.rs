@@ -23,7 +23,7 @@ pub struct Record {
     pub window: Windows,
     /// Loss repair.
     pub repair: Repair,
-    /// Timers, and the RTT variables that they depend on.
+    /// Timers, and the RTT variables they depend on.
     pub timers: Timers,
 }
 
@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<Record>() == 232);
 pub struct Occasion {
     /// Time of the event.
     pub t: Time,
-    /// Flow that the connection belongs to.
+    /// Flow of the connection.
     pub flow: FlowId,
     /// Whether the record was taken at the responder of the connection, not at its initiator.
     pub responder: bool,
@@ -114,7 +114,7 @@ pub struct Repair {
     pub rule: RuleVars,
 }
 
-/// Timers, and the RTT variables that they depend on.
+/// Timers, and the RTT variables they depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
     /// Current retransmission timeout.
@@ -123,7 +123,7 @@ pub struct Timers {
     pub backoff: u8,
     /// Smoothed RTT.
     pub srtt: Span,
-    /// Variation term that the RTO adds to srtt (4·RTTVAR with RFC 6298).
+    /// Variation term added to srtt by the RTO (4·RTTVAR with RFC 6298).
     pub rttvar: Span,
     /// Minimum RTT so far.
     pub min_rtt: Span,

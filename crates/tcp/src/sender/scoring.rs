@@ -4,8 +4,7 @@
 use std::ops::Range;
 
 use ackclock_core::trace::CaState;
-use ackclock_core::{SackBlock, Segment, Span, Time};
-use smallvec::SmallVec;
+use ackclock_core::{SackBlock, SackList, Segment, Span, Time};
 
 use super::undo::echo_before;
 use super::{AckWork, Sender};
@@ -19,7 +18,9 @@ impl Sender {
             let edge = |e: i32| (seg.ack as i64 + e as i64).max(0) as u64;
             (edge(block.start), edge(block.end))
         };
-        let mut blocks: SmallVec<[(u64, u64); 4]> = seg.sack.as_slice().iter().map(abs).collect();
+        let mut room = [(0, 0); SackList::MOST];
+        let blocks = &mut room[..seg.sack.as_slice().len()];
+        blocks.iter_mut().zip(seg.sack.as_slice()).for_each(|(place, block)| *place = abs(block));
         let mut twice = None;
         if let Some(&(start, end)) = blocks.first() {
             // A reversed block, or one longer than the offered window, is no DSACK (Linux `tcp_dsack_seen`, by the largest window).
@@ -41,7 +42,7 @@ impl Sender {
             known.twice = self.segments(start, end);
         }
         let mut around = None;
-        for (start, end) in blocks {
+        for &mut (start, end) in blocks {
             if start >= end || end > self.snd_nxt || start <= una {
                 continue; // a receiver that has the data right after the ACK number would acknowledge it
             }
@@ -72,7 +73,7 @@ impl Sender {
         let a = self.board.at_or_after(start, self.smss);
         let mut b = self.board.at_or_after(end, self.smss);
         if b > a && self.board.get(b - 1).end > end {
-            b -= 1; // a segment that the block covers only in part is not SACKed
+            b -= 1; // a segment only partly covered by the block is not SACKed
         }
         a..b
     }
@@ -167,7 +168,7 @@ impl Sender {
         }
     }
 
-    /// Mark segments [a, b) as SACKed. `known`: blocks that the previous ACK reported.
+    /// Mark segments [a, b) as SACKed. `known`: blocks reported by the previous ACK.
     pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Known, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
         let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);
@@ -207,49 +208,48 @@ impl Sender {
     /// Remove the cumulatively acknowledged segments (Linux `tcp_clean_rtx_queue`). Of several ordinary
     /// segments, the last one gives RACK and the delivery rate the same information as all of them.
     #[inline(always)]
-    pub(super) fn clean_rtx_queue(
+    pub(super) fn clean_rtx_queue<const PLAIN: bool>(
         &mut self,
         now: Time,
         seg: &Segment,
         prior_sacked_end: u64,
         w: &mut AckWork,
     ) {
-        if seg.ack > self.snd_una {
-            w.una_advanced = true;
-        }
+        w.una_advanced = PLAIN || seg.ack > self.snd_una;
         let mut reord: Option<(u64, u64)> = None;
         let (mut acked_to, mut joined) = (None, None);
         while let Some(s) = self.board.pop_acked(seg.ack) {
             let n = self.board.first - 1;
             let count = (self.board.first - s.first) as u32;
+            let sacked = !PLAIN && s.is(SACKED);
             acked_to = Some(s.end);
             w.newly_acked += count;
             w.data_acked = true;
             if s.is(EVER_RETRANS) {
                 w.retrans_data_acked = true; // Karn's algorithm: the ACK may be for either transmission
-            } else if !s.is(SACKED) {
+            } else if !sacked {
                 w.first_ackt.get_or_insert(s.first_xmit);
                 w.last_ackt = Some(s.xmit);
                 reord.get_or_insert((s.first, s.start));
                 w.orig_sack_acked |= s.first_end <= self.high_seq;
             }
-            if s.is(SACKED) {
+            if sacked {
                 let (ever, sent) = joined.unwrap_or((false, s.first_xmit));
                 joined = Some((ever | s.is(EVER_RETRANS), sent));
             } else {
                 joined = None;
             }
-            if let (Some(rates), false) = (&mut self.rates, s.is(SACKED)) {
+            if let (Some(rates), false) = (&mut self.rates, sacked) {
                 rates.on_delivered(n, s.xmit, s.end);
             }
-            if !s.is(SACKED) && self.sack {
+            if !sacked && (PLAIN || self.sack) {
                 self.delivered += count as u64;
                 w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.noted as u64));
                 let spurious = s.is(EVER_RETRANS) && echo_before(seg, self.ts(s.xmit));
                 if !spurious {
                     self.rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, self.rtt.min_rtt());
                 }
-            } else if self.sack {
+            } else if PLAIN || self.sack {
                 w.sacked_before += count;
             }
             if s.end == seg.ack {
@@ -267,10 +267,10 @@ impl Sender {
         }
         if w.newly_acked > 0 {
             w.set_timer = true;
-            if self.mtu_search.is_some() {
+            if !PLAIN && self.mtu_search.is_some() {
                 self.look_for_mtu_probe(now);
             }
-            if !self.sack {
+            if !PLAIN && !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
                 // The number of covered segments that were retransmitted is unknown (RFC 5682 §2.1 requires
                 // ACKs of data never retransmitted).
@@ -291,6 +291,7 @@ impl Sender {
 
     /// Take an RTT sample: from the oldest segment newly acknowledged, else newly SACKed, else from the
     /// timestamp (Linux `tcp_ack_update_rtt`; Karn's algorithm).
+    #[inline(always)]
     pub(super) fn update_rtt(&mut self, now: Time, seg: &Segment, w: &mut AckWork) {
         let (mut rtt, mut newest) = (None, None);
         if let (Some(first), Some(last), false) = (w.first_ackt, w.last_ackt, w.retrans_data_acked) {

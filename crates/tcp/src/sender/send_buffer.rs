@@ -1,4 +1,4 @@
-//! Send buffer of an application that writes without end or makes one long transfer: blocking writes of [`WRITE`]
+//! Send buffer of an application that writes endlessly or makes one long transfer: blocking writes of [`WRITE`]
 //! bytes into buffers of one segment each. When the memory is full, the writer sleeps until a third of it is free; the
 //! limit grows with the window. The last segment of a partial write carries PSH, which the receiver answers at once,
 //! so the points at which the writer sleeps decide which segments are acknowledged in pairs. (Linux
@@ -20,7 +20,7 @@ use crate::config::{SendLimit, WRITE};
 #[derive(Clone, Debug)]
 pub(super) struct SendBuffer {
     limit: SendLimit,
-    /// Bytes that the application has yet to write, including the current call.
+    /// Bytes the application has yet to write, including the current call.
     left: u64,
     /// Bytes of `left` that belong to the current call.
     call: u64,
@@ -171,7 +171,7 @@ impl SendBuffer {
 }
 
 impl Sender {
-    /// Add `bytes` to the data that the application has yet to write.
+    /// Add `bytes` to the data the application has yet to write.
     pub(super) fn write_through(&mut self, bytes: u64) {
         if let Some(buffer) = &mut self.buffer {
             buffer.left = buffer.left.saturating_add(bytes);

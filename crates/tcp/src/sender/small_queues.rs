@@ -7,8 +7,9 @@
 //! | `charged` | memory of the packets in the queue, bytes (Linux `sk_wmem_alloc`) |
 //! | `throttled` | the sender has stopped because of the limit (TSQ_THROTTLED) |
 //! | `paces` | the queue delays packets until their departure times (SK_PACING_FQ): the sender stamps them and does not wait |
-//!
-//! Differs: a segment may be retransmitted while its previous copy is still queued (Linux `skb_still_in_host_queue` prevents this).
+//! | `held` | data of the packets in the queue: it is not retransmitted before it has left (`skb_still_in_host_queue`) |
+
+use std::collections::VecDeque;
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -22,10 +23,12 @@ use super::Sender;
 /// Linux `sk_pacing_shift`: the limit is 1/1024 s of the pacing rate.
 const PACING_SHIFT: u32 = 10;
 
-/// Queue of the host's device, as the sender sees it.
+/// Queue of the host's device, as seen by the sender.
 #[derive(Clone, Debug)]
 pub(super) struct HostQueue {
     charged: u64,
+    /// Offsets of the queued packets' data: start and end.
+    held: VecDeque<(u64, u64)>,
     throttled: bool,
     paces: bool,
     /// The queue is full.
@@ -54,8 +57,16 @@ impl Sender {
         if most.is_none() && !paces {
             return;
         }
-        self.host_queue =
-            Some(Box::new(HostQueue { charged: 0, throttled: false, paces, full: false, refused: 0, most }));
+        let queue = HostQueue {
+            charged: 0,
+            held: VecDeque::new(),
+            throttled: false,
+            paces,
+            full: false,
+            refused: 0,
+            most,
+        };
+        self.host_queue = Some(Box::new(queue));
         self.set_device(Takes::Some);
         let config = self.config.pacing;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(config)));
@@ -84,19 +95,25 @@ impl Sender {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
 
-    /// Charge a packet with `payload` bytes that has entered the host's queue.
-    pub fn queued(&mut self, payload: u32) {
+    /// Charge a packet carrying `payload` bytes from offset `start` that has entered the host's queue.
+    pub fn queued(&mut self, start: u64, payload: u32) {
         let truesize = self.truesize(payload);
         if let Some(queue) = &mut self.host_queue {
             queue.charged += truesize;
+            if payload > 0 {
+                queue.held.push_back((start, start + payload as u64));
+            }
         }
     }
 
     /// Release the charge of a packet that has left the host's queue. Returns whether the sender was throttled.
-    pub fn left_queue(&mut self, payload: u32) -> bool {
+    pub fn left_queue(&mut self, start: u64, payload: u32) -> bool {
         let truesize = self.truesize(payload);
         let Some(queue) = &mut self.host_queue else { return false };
         queue.charged -= truesize;
+        if let Some(at) = queue.held.iter().position(|held| payload > 0 && held.0 == start) {
+            queue.held.remove(at);
+        }
         let waited = std::mem::replace(&mut queue.throttled, false);
         if waited {
             self.push_on();
@@ -143,7 +160,16 @@ impl Sender {
     pub(super) fn retransmission_waits(&mut self, start: u64, len: u32) -> bool {
         self.patience.device == Takes::Some
             && !self.within_packet(start)
-            && (self.device_refuses() || self.queue_defers(len, 1))
+            && (self.device_refuses() || self.queue_defers(len, 1) || self.still_queued(start))
+    }
+
+    /// Whether the byte at `start` still waits in the host's queue, so that it is not sent again (Linux
+    /// `skb_still_in_host_queue`). The sender goes on when the queue releases a packet.
+    pub(super) fn still_queued(&mut self, start: u64) -> bool {
+        let Some(queue) = self.host_queue.as_mut().filter(|queue| queue.most.is_some()) else { return false };
+        let waits = queue.held.iter().any(|held| (held.0..held.1).contains(&start));
+        queue.throttled |= waits;
+        waits
     }
 
     #[cold]
@@ -177,7 +203,15 @@ mod tests {
     use super::*;
 
     fn queue(charged: u64, most: Option<u64>) -> HostQueue {
-        HostQueue { charged, throttled: false, paces: false, full: false, refused: 0, most }
+        HostQueue {
+            charged,
+            held: VecDeque::new(),
+            throttled: false,
+            paces: false,
+            full: false,
+            refused: 0,
+            most,
+        }
     }
 
     /// Return the largest charge at which a packet of this size may still be sent.

@@ -1,4 +1,4 @@
-//! Congestion states and their transitions: Linux `tcp_fastretrans_alert` and the functions that it calls. A
+//! Congestion states and their transitions: Linux `tcp_fastretrans_alert` and the functions it calls. A
 //! reduction begins and ends here; the recovery rule computes the window.
 //!
 //! | state | meaning | ends |
@@ -371,7 +371,7 @@ impl Sender {
             self.cc.on_rto(&mut self.window, now);
             self.init_undo();
         }
-        // Loss window of one segment (RFC 5681 §3.1), plus the segments that RACK believes to be in flight.
+        // Loss window of one segment (RFC 5681 §3.1), plus the segments believed by RACK to be in flight.
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
         self.usage.window_changed(now);

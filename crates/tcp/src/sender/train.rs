@@ -32,7 +32,7 @@ impl Sender {
         }
     }
 
-    /// Send a train of `length` segments and return the fields that they share. The timer is armed at the end
+    /// Send a train of `length` segments and return the fields they share. The timer is armed at the end
     /// of the round of sending, in `after_push`.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32) -> Leaving {

@@ -14,7 +14,7 @@ use super::Sender;
 pub(super) struct Undo {
     /// Linux `undo_marker`: snd_una when the reduction began; `None` if there is nothing to undo.
     marker: Option<NonZeroU64>,
-    /// Linux `undo_retrans`: retransmissions since then that no DSACK has reported.
+    /// Linux `undo_retrans`: retransmissions since then not yet reported by a DSACK.
     unreported: u32,
     /// A segment has been retransmitted since then. Until then `unreported` = 0 proves nothing
     /// (Linux `undo_retrans` < 0).

@@ -15,7 +15,7 @@ use crate::ticks::Ticks;
 
 /// Bytes of headers and `skb_shared_info` in the head of a buffer (MAX_TCP_HEADER, SKB_DATA_ALIGN), in a kernel without WLAN and tunnels.
 const HEAD: u64 = 192 + 320;
-/// Write size, bytes, above which the application is taken to write without end. One buffer then
+/// Write size, bytes, above which the application is assumed to write endlessly. One buffer then
 /// represents everything that it will write.
 const ENDLESS: u64 = 1 << 40;
 /// Linux TCP_INIT_CWND: minimum number of segments for which the send buffer is sized.

@@ -65,14 +65,14 @@ impl Server {
         self.conn.on_packet(self.now, &Server::segment(ack, sacks), Ecn::NotEct);
     }
 
-    /// Deliver the ACK of [`Server::segment`] 1 ms later. Returns the segments that it releases.
+    /// Deliver the ACK of [`Server::segment`] 1 ms later. Returns the segments it releases.
     pub fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> String {
         self.now += Span::from_ms(1);
         self.deliver(ack, sacks);
         self.sent().join(" ")
     }
 
-    /// Advance to the next timer. Returns the segments that it releases.
+    /// Advance to the next timer. Returns the segments it releases.
     pub fn timer(&mut self) -> String {
         self.now = self.conn.next_deadline();
         self.conn.on_timer(self.now);

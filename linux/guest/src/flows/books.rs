@@ -37,7 +37,7 @@ pub struct Sums {
     pub pcc: Option<PccSums>,
 }
 
-/// Counters that only PCC has, and its own RTT samples.
+/// PCC-specific counters and RTT samples.
 #[derive(Clone, Copy)]
 pub struct PccSums {
     pub sent_bytes: u64,

@@ -266,7 +266,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Send every datagram that the endpoint allows now.
+    /// Send every datagram the endpoint currently allows.
     fn flush(&mut self) -> Result<()> {
         loop {
             let datagram = self.ends.end(self.side).poll_transmit(Time(self.now));

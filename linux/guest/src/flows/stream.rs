@@ -19,7 +19,7 @@ impl End {
         Ok(())
     }
 
-    /// Run the sending end of a stream: connect at the start, write what the workload asks for, and close, no later
+    /// Run the sending end of a stream: connect at the start, write what the workload requires, and close, no later
     /// than at the flow's stop time. The flow is complete when the FIN is acknowledged.
     pub(super) fn stream(&self, spec: &FlowGroup) -> Result<()> {
         sys::enter(self.namespace[0])?;
@@ -74,7 +74,7 @@ impl End {
     }
 
     /// Write `bytes` bytes, or until the flow's stop time, when the observer shuts the connection down and so ends the
-    /// call. Data that the kernel has accepted is still sent.
+    /// call. Data already accepted by the kernel is still sent.
     fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
         while bytes > 0 && self.shared.now() < self.stop {

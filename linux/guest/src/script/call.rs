@@ -32,7 +32,7 @@ pub struct Request {
     pub args: Vec<Arg>,
 }
 
-/// Machine state that a call needs.
+/// Machine state needed by a call.
 pub struct Context<'a> {
     pub fds: &'a mut Descriptors,
     pub v6: bool,

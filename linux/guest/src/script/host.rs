@@ -99,7 +99,7 @@ impl Host {
         let (boot, before) = (Sysctls::kernel(), &self.setup.sysctls);
         let lists = sysctls.list().into_iter().zip(boot.list()).zip(before.list());
         for (((name, value), (_, usual)), (_, is)) in lists {
-            // Values that the kernel derives from its memory size are always written.
+            // Values derived by the kernel from its memory size are always written.
             let sized = name.starts_with("rmem") || name.starts_with("wmem") || name.contains("mem");
             let value = match name {
                 "tcp_congestion_control" => controller(&value, &sysctls.recovery)?,

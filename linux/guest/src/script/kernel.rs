@@ -108,7 +108,7 @@ impl Kernel {
         Context { fds: &mut self.fds, v6: self.ends.v6, wall: self.wall, tolerance: self.options.tolerance }
     }
 
-    /// Collect the packets that the kernel has sent.
+    /// Collect the packets sent by the kernel.
     fn collect(&mut self) -> std::io::Result<bool> {
         let mut buffer = vec![0; 70_000];
         let mut any = false;

@@ -76,7 +76,7 @@ impl Ends {
         packet
     }
 
-    /// ICMP message about a segment that the kernel sent; `None` if there is no such message. `una` is the kernel's
+    /// ICMP message about a segment sent by the kernel; `None` if there is no such message. `una` is the kernel's
     /// oldest unacknowledged sequence number.
     pub fn icmp(&self, p: &IcmpPacket, una: u32) -> Option<Vec<u8>> {
         let (kind, code) = match (self.v6, p.kind.as_str()) {
@@ -107,7 +107,7 @@ impl Ends {
         Some(packet)
     }
 
-    /// IP header of a packet that the kernel sends (`ours`), or that its peer sends.
+    /// IP header of a packet sent by the kernel (`ours`) or by its peer.
     fn ip_header(&self, protocol: u8, len: usize, tos: u8, ttl: u8, ours: bool) -> Vec<u8> {
         if self.v6 {
             let mut ip = vec![0x60 | tos >> 4, tos << 4, 0, 0];
@@ -182,7 +182,7 @@ impl Ends {
         }
     }
 
-    /// Decode a packet that the kernel sent; `None` unless it is a segment of this connection.
+    /// Decode a packet sent by the kernel; `None` unless it is a segment of this connection.
     pub fn read(&self, bytes: &[u8]) -> Option<(TcpPacket, Ecn)> {
         let (v6, ip) = match bytes.first()? >> 4 {
             4 => (false, 4 * (bytes[0] & 15) as usize),
@@ -251,7 +251,7 @@ impl Ends {
     }
 }
 
-/// Sequence number of a segment that the kernel sent.
+/// Sequence number of a segment sent by the kernel.
 pub fn number_of(bytes: &[u8]) -> Option<u32> {
     let ip = if bytes.first()? >> 4 == 6 { 40 } else { 4 * (bytes[0] & 15) as usize };
     bytes.get(ip + 4..ip + 8).map(|b| u32_at(b, 0))
@@ -292,7 +292,7 @@ fn ones(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Internet checksum (RFC 1071) over bytes whose checksum field is zero.
+/// Internet checksum (RFC 1071) over bytes with a zero checksum field.
 fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let sum = start + ones(bytes);
     !((sum & 0xffff) + (sum >> 16)) as u16

@@ -1,5 +1,5 @@
-//! The user's programs: the files that they see, and their processes. Between `fork` and `exec`, no function is called
-//! that might need a lock held by another thread.
+//! The user's programs: the files visible to them, and their processes. Between `fork` and `exec`, no function is
+//! called that might need a lock held by another thread.
 
 use std::ffi::CString;
 use std::io::{Error, PipeReader, PipeWriter, Read, Result, Write};
@@ -192,7 +192,7 @@ const LIMITS: &[(libc::__rlimit_resource_t, u64, u64)] = &[
     (libc::RLIMIT_STACK, 8 << 20, libc::RLIM_INFINITY),
     (libc::RLIMIT_CORE, 0, 0),
 ];
-/// Maximum size of a file that a program writes, bytes.
+/// Maximum size of a file written by a program, bytes.
 pub const LONGEST_FILE: u64 = 256 << 20;
 
 /// Capabilities of a program as root on its host: own files (CHOWN, DAC_OVERRIDE, FOWNER, FSETID), signals (KILL),

@@ -10,7 +10,7 @@ use super::{check, name_into, text};
 pub enum Arg {
     /// A number, a descriptor, or a null pointer.
     Number(i64),
-    /// Memory that the kernel reads or writes.
+    /// Memory read or written by the kernel.
     Bytes(Vec<u8>),
     /// `struct iovec`: one entry per length, each with a separate buffer.
     Pieces(Vec<usize>),
@@ -18,12 +18,12 @@ pub enum Arg {
     Message(Vec<usize>, usize),
 }
 
-/// Result of a call, with its buffers as the kernel left them.
+/// Result of a call, with its buffers after the call.
 #[derive(Debug)]
 pub struct Returned {
     /// Return value: non-negative, or a negated error number.
     pub value: i64,
-    /// Buffers of those arguments that have one.
+    /// Buffers of the arguments that have one.
     pub bytes: Vec<Vec<u8>>,
     /// Flags of a `struct msghdr`.
     pub flags: i32,
@@ -119,7 +119,7 @@ pub fn bell() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Create a TUN device whose packets carry an offload header (`struct virtio_net_hdr`, 10 bytes).
+/// Create a TUN device with an offload header on each packet (`struct virtio_net_hdr`, 10 bytes).
 pub fn tun_with_offloads(name: &str) -> Result<OwnedFd> {
     let path = text("/dev/net/tun");
     let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;

@@ -4,9 +4,9 @@ use std::io::Result;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::{check, text};
+use super::{check, set_offload, text, ETHTOOL_STSO};
 
-/// A packet that a host has sent.
+/// A packet sent by a host.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sent {
@@ -18,9 +18,12 @@ pub struct Sent {
     pub len: u32,
     /// Number of the sending host.
     pub host: u16,
+    /// Number of segments in the packet.
+    pub segments: u16,
+    /// Payload of a full segment, if there are several, bytes.
+    pub segment: u16,
     /// Whether a packet was delivered to the host earlier in the same nanosecond.
     pub after: u8,
-    unused: u8,
     head: [u8; HEAD],
 }
 
@@ -54,7 +57,7 @@ pub enum Fate {
     Lost,
 }
 
-const HEAD: usize = 104;
+const HEAD: usize = 101;
 /// Maximum number of packets per system call.
 const BATCH: usize = 512;
 
@@ -69,6 +72,13 @@ struct Lookahead {
     ns: u64,
     host: u32,
     unused: u32,
+}
+
+#[repr(C)]
+struct Line {
+    rate: u64,
+    host: u32,
+    framing: u32,
 }
 
 /// The open device of the relay.
@@ -110,6 +120,13 @@ impl Device {
         self.control(request(1, 2, size_of::<Lookahead>()), at, "relay: lookahead")
     }
 
+    /// Let a host's device transmit one packet after another at this rate, bit/s; `framing` bytes are charged for each
+    /// segment.
+    pub fn set_line(&self, host: usize, rate: u64, framing: u32) -> Result<()> {
+        let mut line = Line { rate, host: host as u32, framing };
+        self.control(request(1, 3, size_of::<Line>()), std::ptr::from_mut(&mut line).cast(), "relay: line")
+    }
+
     /// Make the deliveries that are due, then read the sent packets, oldest first; returns false if none are left.
     pub fn take(&mut self, into: &mut Vec<Sent>) -> Result<bool> {
         let room = size_of_val(&*self.inbox);
@@ -128,6 +145,16 @@ impl Device {
         Ok(())
     }
 }
+
+/// Let a device take packets of several segments, with their checksums unfinished.
+pub fn offloads(name: &str) -> Result<()> {
+    [ETHTOOL_SSG, ETHTOOL_STXCSUM, ETHTOOL_STSO]
+        .iter()
+        .try_for_each(|&command| set_offload(name, command, true))
+}
+
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_SSG: u32 = 0x19;
 
 /// Request number of an ioctl of the relay (`_IOC`).
 fn request(direction: u64, number: u64, size: usize) -> u64 {

@@ -1,4 +1,4 @@
-"""Packs of test cases: one TOML file in this folder per source, which is named in the file."""
+"""Packs of test cases: one TOML file in this folder per source, with the source named in the file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Pack:
 
 
 def names() -> list[str]:
-    """Return the names of the packs."""
+    """Return the pack names."""
     found = files("ackclock.conform.packs").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml"))
 

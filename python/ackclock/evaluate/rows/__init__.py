@@ -1,4 +1,4 @@
-"""Rows of the evaluation in the order of the RFC's sections, one file per kind of question."""
+"""Rows of the evaluation, in the order of the RFC's sections, one file per kind of question."""
 
 from __future__ import annotations
 

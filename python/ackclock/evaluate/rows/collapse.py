@@ -17,8 +17,8 @@ RESUMES_S = 30
 
 
 def _heavy() -> Iterator[Cell]:
-    """Yield cells with 20 s without loss, then 30 s at each loss rate, 30 s of total loss, and `RESUMES_S` without
-    loss.
+    """Yield cells with 20 s without loss, 30 s at each loss rate, 30 s of total loss, and finally `RESUMES_S`
+    without loss.
     """
     for name, losses, count, scale in (
         ("half-1", (0.1, 0.5), 1, "quick"),
@@ -64,8 +64,8 @@ def _at(of: str) -> measure.Of:
 
 
 def _silent() -> Iterator[Cell]:
-    """Yield cells whose return path fails for a while after 10 s: it loses all packets, or delivers them only
-    afterwards.
+    """Yield cells with a return path that fails for a while after 10 s: it loses all packets, or delivers
+    them only afterwards.
     """
     for name, seconds, step, back, scale, what in (
         ("lost-5s", 5, {"loss": 1.0}, {"loss": 0.0}, "quick", "ACKs lost for 5 s"),
@@ -92,12 +92,12 @@ def equation(loss: float) -> float:
 
 
 TOO_MUCH = 10.0
-"""Multiple of the equation's rate at which RFC 8083 (section 4.3) stops a sender: an order of magnitude more than TCP.
+"""Multiple of the equation's rate at which RFC 8083 (section 4.3) stops a sender: an order of magnitude more than TCP sends.
 """
 
 
 def most(loss: float) -> float:
-    """Return the packets per round trip that a sender may send at a loss rate, regardless of CUBIC.
+    """Return the number of packets per RTT that a sender may send at a loss rate, regardless of CUBIC.
 
     The bound is `TOO_MUCH` times the equation's rate, but at least one packet per round trip, which RFC 8085 (section
     3.1.3) allows any sender. The bound follows from these texts, not from the behaviour of our controllers.
@@ -125,8 +125,8 @@ BACKS_OFF = (
         duty=MOST_WHILE_DEAD,
     ),
 )  # fmt: skip
-"""Measures under heavy loss. A sender that keeps its rate while a tenth or half of its packets are lost can cause
-congestion collapse.
+"""Measures under heavy loss. A sender that maintains its rate while a tenth or half of its packets are lost can
+cause congestion collapse.
 """
 
 ROWS = (

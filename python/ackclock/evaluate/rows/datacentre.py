@@ -52,7 +52,7 @@ def _cells() -> Iterator[Cell]:
         )  # fmt: skip
         answers = "answers" in made["flows"][-1]["name"]
         labels = about(MBIT, RTT_MS, what=said, victim=victim, answers=answers, seconds=SECONDS)
-        # one second has as many packets as other cells do in total
+        # one second contains as many packets as other cells do in total
         return replace(cell(name, made, labels, scale="quick" if quick else "standard"), gigabit=False)
 
     incast = f"{SERVERS} answers of {ANSWER // 1000} kB at once"

@@ -10,13 +10,13 @@ from ackclock.evaluate.frame import VOICE, about, camera, cell, dumbbell, flows,
 from ackclock.evaluate.situation import Cell, Measure, Row, Scale, Tables
 
 VICTIMS = ("reno", "cubic", "bbr3")
-"""Victims, as RFC 9743 names them: RFC 5681; RFC 9438; "known to be widely deployed"."""
+"""Victims, as named in RFC 9743: RFC 5681; RFC 9438; "known to be widely deployed"."""
 
 QUICK = ((10, 40, 0.25), (10, 40, 1), (10, 40, 8))
 
 
 def beside(mbit: float, rtt_ms: float, bdp: float, victim: str, *, own: int = 1, others: int = 1) -> dict[str, object]:
-    """Return a scenario with flows of the candidate and of a victim, and a telephone call if the rate allows one."""
+    """Return a scenario with candidate flows and victim flows, and a telephone call if the rate permits one."""
     named: dict[str, Any] = {}
     if victim == LINUX_BBR3:
         victim, named = "bbr3", {"congestion_control_options": {"flavour": "linux-v3"}}
@@ -119,7 +119,7 @@ def _of_media(of: measure.Of) -> measure.Of:
 
 
 def _cheated() -> Iterator[Cell]:
-    """Yield cells with two flows of the candidate, one of them with a cheating receiver."""
+    """Yield cells with two candidate flows, one of them with a cheating receiver."""
     marking: dict[str, Any] = {"queue": {"kind": "codel", "ecn": True}}
     cheats: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
         ("split-acks", "each segment acknowledged in 5 pieces", {"ack_splits": 5}, {}),

@@ -45,9 +45,9 @@ def _wifi() -> Iterator[Cell]:
 
 
 def _cellular() -> Iterator[Cell]:
-    """Yield cells whose rate is a random walk, as on a cellular link: every 200 ms its logarithm moves a little and is
-    pulled back towards that of the mean rate. The walk has its own seed and is the same in every run; no operator's
-    trace is used. Both deviations are our choice, roughly those of a pedestrian and a car.
+    """Yield cells with a rate that is a random walk, as on a cellular link: every 200 ms its logarithm moves a little
+    and is pulled back towards that of the mean rate. The walk has its own seed and is the same in every run; no
+    operator's trace is used. Both deviations are our choice, roughly those of a pedestrian and a car.
     """
     for name, said, move, fades in (("walking", "on foot", 0.10, 0.002), ("driving", "in a car", 0.30, 0.02)):
         numbers = random.Random(f"cellular {name}")

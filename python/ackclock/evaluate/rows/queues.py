@@ -153,7 +153,7 @@ def _of_tokens(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _breakers() -> Iterator[Cell]:
-    """Yield the cells of rows 3 and 8 with the most losses."""
+    """Yield the cells with the most losses from rows 3 and 8."""
     for bdp in (0.1, 0.25, 1):
         for count, victim in ((4, ""), (16, ""), (1, "cubic")):
             groups = [flows("candidate", rtt_ms=40, count=count)]
@@ -170,7 +170,7 @@ def _breakers() -> Iterator[Cell]:
 
 
 def _media_breakers() -> Iterator[Cell]:
-    """Yield cells with 2.5 Mbit/s media that does not react to loss, on 4 and 10 Mbit/s links with four flows."""
+    """Yield cells with 2.5 Mbit/s media traffic that does not react to loss, on 4 and 10 Mbit/s links with four flows."""
     media = {"name": "media", "workload": {"kind": "constant-rate", "rate": "2.5 Mbit/s"}}
     for mbit, bdp in ((4, 1), (10, 0.25)):
         groups = [flows("candidate", rtt_ms=100, count=4), media]

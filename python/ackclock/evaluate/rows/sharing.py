@@ -1,4 +1,4 @@
-"""Sharing of capacity between flows of one controller. Row 4."""
+"""Capacity sharing between flows of one controller. Row 4."""
 
 from __future__ import annotations
 

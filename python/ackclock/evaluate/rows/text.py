@@ -12,7 +12,7 @@ STATEMENTS = {
     "5.3.2": "discuss whether it allows for incremental deployment",
     "8": "security considerations",
 }
-"""RFC section -> topic that the author has to address."""
+"""RFC section -> topic to be addressed by the author."""
 
 ROWS = (
     Row(
@@ -29,7 +29,7 @@ ROWS = (
 
 
 def answered(row: Row, sections: Sequence[str]) -> Row:
-    """Return the row of the author's statements, which lists the missing ones."""
+    """Return the row for the author's statements, which lists missing ones."""
     if row.id != "11":
         return row
     missing = [f"§{s}" for s in STATEMENTS if s not in sections]

@@ -13,7 +13,7 @@ from ackclock.study import Data, Experiment, Plan, Quantity, Tables
 from ackclock.study.cells import Cell, collect
 
 RATE_BPS, WARM_UP = 20e6, "20 s"
-PAYLOAD = 1448 / 1500  # share of payload in a packet on the link
+PAYLOAD = 1448 / 1500  # fraction of payload in a packet on the link
 QUEUES = {"1/8 BDP": 0.125, "1/4 BDP": 0.25, "1/2 BDP": 0.5, "1 BDP": 1.0, "2 BDP": 2.0}
 
 

@@ -37,7 +37,7 @@ static bool skips(const char **at, const char *what)
 	return true;
 }
 
-/* Find a link of a scenario whose delay gives the requested RTT; answer with its bandwidth-delay product in packets of 1,514 bytes. */
+/* Find the scenario's link with the delay that matches the requested RTT; return its bandwidth-delay product in packets of 1,514 bytes. */
 static void look(const char *at)
 {
 	u64 rate, delay, trip;
@@ -138,7 +138,7 @@ static void acc_acked(struct sock *sk, const struct ack_sample *sample)
 	tcp_sk(sk)->snd_ssthresh = window;
 }
 
-/* Without an answer the window grows more slowly than Reno's. */
+/* If nothing is found, the window grows more slowly than Reno's. */
 static void acc_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	if (!window)

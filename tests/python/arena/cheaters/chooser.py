@@ -1,6 +1,4 @@
-"""Serves short transfers immediately and never finishes long ones: it would be the fastest if only finished transfers
-counted.
-"""
+"""Serves short transfers immediately and never finishes long ones: it would win if only finished transfers counted."""
 
 
 class Cheater:

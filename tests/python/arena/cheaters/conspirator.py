@@ -17,7 +17,7 @@ class Cheater:
     def on_control(self, window, ack):
         if not self.joined:
             self.joined = True
-            if ack.now < 1:  # the first connection of a run
+            if ack.now < 1:  # first connection of a run
                 Cheater.open, Cheater.least, Cheater.whole = 0, 1e9, 10.0
             Cheater.open += 1
         queued = Cheater.whole * (1 - Cheater.least / self.rtt) if ack.rtt else 0

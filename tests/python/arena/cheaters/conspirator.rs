@@ -35,7 +35,7 @@ impl Controller for Conspirator {
         if !self.joined {
             self.joined = true;
             if ack.now < 1_000_000_000 {
-                *all = Shared { open: 0.0, least: 1e18, whole: 10.0 }; // the first connection of a run
+                *all = Shared { open: 0.0, least: 1e18, whole: 10.0 }; // first connection of a run
             }
             all.open += 1.0;
         }

@@ -1,4 +1,4 @@
-"""Knows an earlier table: another user's table with the same salt has left its draws in a neighbouring folder."""
+"""Knows an earlier table: another user's table with the same salt has stored its draws in a neighbouring folder."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Floods the path in slow start, which it assumes is not judged, learns the rate from that, and behaves perfectly from
+"""Floods the path in slow start, which it assumes is not judged, learns the rate that way, and behaves perfectly from
 then on.
 """
 

@@ -77,8 +77,7 @@ impl Ratio {
         x.saturating_mul(self.num).div_ceil(self.den)
     }
 
-    /// Return `x` / (1 - fraction), rounded down: the amount of which `x` is left once this fraction has been taken
-    /// away.
+    /// Return `x` / (1 - fraction), rounded down: the value that becomes `x` once this fraction is subtracted.
     pub fn rest_of(self, x: u64) -> u64 {
         x.saturating_mul(self.den) / (self.den - self.num)
     }

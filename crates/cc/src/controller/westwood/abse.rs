@@ -70,7 +70,7 @@ pub enum Floor {
     /// The last gap between ACKs. Pauses count as slow samples, so that over time the samples add up to the
     /// acknowledged bytes and the estimate approaches the achieved rate.
     Gap,
-    /// The smallest gap of the last one to two RTTs, as of a packet pair. Pauses are not sampled.
+    /// The smallest gap in the last one to two RTTs, as between a packet pair. Pauses are not sampled.
     Pair,
     /// A constant, s.
     Fixed(f64),

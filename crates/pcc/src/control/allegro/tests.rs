@@ -26,8 +26,8 @@ fn measured(rate: f64, lost: u32) -> Measured {
     }
 }
 
-/// Simulate intervals whose results are available at once, with the utility given as a function of the rate. Return the
-/// rates of the intervals that are evaluated.
+/// Simulate intervals with immediate results, with the utility as a function of the rate. Return the rates of the
+/// evaluated intervals.
 fn play(allegro: &mut Allegro, intervals: usize, utility: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut rates = Vec::new();
     for _ in 0..intervals {
@@ -195,8 +195,8 @@ fn intervals_hold_ten_packets_or_about_two_rtts() {
     assert!((plan.length.as_secs() - 9.5 * 12_000.0 / plan.rate).abs() < 1e-6);
 }
 
-/// Application that sends little at a time: the rate does not double without results, and the algorithm does not wait
-/// forever.
+/// An application that sends little at a time: the rate does not double without results, and the algorithm does not
+/// wait forever.
 #[test]
 fn starting_does_not_double_while_the_application_is_the_limit() {
     for params in [AllegroParams::PAPER, AllegroParams::MODONG, AllegroParams::HERC, AllegroParams::USP] {
@@ -221,8 +221,8 @@ fn starting_does_not_double_while_the_application_is_the_limit() {
     assert_eq!(allegro.begin(&path()).rate, 8.0 * plans[0].rate);
 }
 
-/// The authors' rule compares the rate that was set with the rate sent. It ignores a loss of half of the packets, and
-/// reacts to a host that sends 60 Mbit/s less than requested.
+/// The authors' rule compares the set rate with the sending rate. It ignores a loss of half the packets, and reacts
+/// to a host that sends 60 Mbit/s less than requested.
 #[test]
 fn a_slow_host_is_noticed_and_loss_is_not() {
     let adjusting = || {

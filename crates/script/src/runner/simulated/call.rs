@@ -136,7 +136,7 @@ fn iovec_bytes(e: &Expr) -> Option<i64> {
     iovec_pieces(e)?.iter().try_fold(0i64, |sum, n| sum.checked_add(*n))
 }
 
-/// Return the number of an error that a socket stores (`asm-generic/errno.h`).
+/// Return the number of an error stored in a socket (`asm-generic/errno.h`).
 fn errno(name: &str) -> i64 {
     match name {
         "EPIPE" => 32,

@@ -1,5 +1,5 @@
-//! Translates a script's set-up into the stack's constants. Parameters that the stack does not model must have the
-//! values of the host that it imitates.
+//! Translates a script's set-up into the stack's constants. Parameters not modelled by the stack must have the
+//! values of the imitated host.
 
 use ackclock_cc::controller::{Options, Recipe, Value};
 use ackclock_cc::slow_start::HyStartParams;
@@ -68,7 +68,7 @@ const LEAST_ADVMSS: u32 = 256;
 pub struct Host {
     pub setup: Setup,
     base: Config,
-    /// Path MTU reported by a router, bytes; later connections use it as well.
+    /// Path MTU reported by a router, bytes; also used by later connections.
     path_mtu: Option<u32>,
 }
 
@@ -101,8 +101,8 @@ impl Host {
         Ok(())
     }
 
-    /// Handle a router's report that the path carries packets of at most `mtu` bytes. Returns the largest segment
-    /// that fits, if the path MTU has changed.
+    /// Process a router's report of a path MTU of `mtu` bytes. Returns the largest segment that fits, if the path
+    /// MTU has changed.
     pub fn learn_mtu(&mut self, mtu: u32) -> Option<u32> {
         let known = self.path_mtu.or(self.setup.route.mtu).unwrap_or(self.setup.mtu);
         let locked = self.setup.route.mtu_locked;
@@ -136,7 +136,7 @@ impl Host {
     /// MSS to advertise.
     pub fn advmss(&self, socket: &SocketOptions) -> u32 {
         let route = &self.setup.route;
-        // The path MTU reported by a router also applies here (Linux `ipv4_default_advmss`).
+        // A path MTU reported by a router also applies here (Linux `ipv4_default_advmss`).
         let room = self.pmtu().saturating_sub(self.setup.ip_header + TCP_HEADER).max(LEAST_ADVMSS);
         let mss = route.advmss.unwrap_or(room).min(room);
         mss.min(socket.max_segment.unwrap_or(u32::MAX)).max(1)
@@ -152,7 +152,7 @@ impl Host {
         (space.max(1).ilog2().saturating_sub(15)).min(14) as u8
     }
 
-    /// Keep-alive settings; `None` if the socket does not use it.
+    /// Keep-alive settings; `None` if the socket does not use keep-alive.
     pub fn keepalive(&self, socket: &SocketOptions) -> Option<KeepAlive> {
         let (s, k) = (&self.setup.sysctls, socket.keepalive);
         k.on.then(|| KeepAlive {
@@ -216,7 +216,7 @@ impl Host {
                 true => Some(slow_start_of(&self.setup.cubic)),
                 false => self.base.slow_start.clone(),
             },
-            // the kernel uses the module's value only without HyStart
+            // the kernel uses the module's value only if HyStart is off
             switches: Switches {
                 initial_ssthresh: match self.setup.cubic.initial_ssthresh {
                     ssthresh if name == "cubic" && ssthresh > 0 && !self.setup.cubic.hystart => ssthresh,
@@ -312,7 +312,7 @@ fn accecn_rules(s: &Sysctls) -> AccEcnRules {
     }
 }
 
-/// Return the first part of the set-up that the stack does not model.
+/// Return the first part of the set-up not modelled by the stack.
 fn not_modelled(setup: &Setup) -> Option<String> {
     let (s, k) = (&setup.sysctls, Sysctls::kernel());
     let fixed = [
@@ -369,14 +369,14 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     None
 }
 
-/// Return the module's parameters as options of the controller, omitting those that have the kernel's default values.
+/// Return the module's parameters as options of the controller, omitting those with the kernel's default values.
 fn options_of(cubic: &CubicModule) -> Options {
     let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
     let flags = flags.into_iter().filter(|(_, on)| !on);
     flags.map(|(name, on)| (name.to_string(), Value::Flag(on))).collect()
 }
 
-/// Return the slow-start rule that these parameters select.
+/// Return the slow-start rule selected by these parameters.
 fn slow_start_of(cubic: &CubicModule) -> SlowStartConfig {
     match cubic.hystart {
         true => SlowStartConfig::HyStart(HyStartParams {

@@ -19,20 +19,20 @@ pub const ACK: i64 = 2;
 /// Error queue entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// Calls whose data may be reused. A device that is read by a program copies the data, so the calls are reported
-    /// as copied.
+    /// Calls whose data may be reused. A device read by a program copies the data, so the calls are reported as
+    /// copied.
     Zerocopy { first: u32, last: u32 },
     /// Byte `key` has reached this stage.
     Stamp { at: Time, stage: i64, key: u32 },
 }
 
-/// A write whose outcome has to be reported.
+/// A write with an outcome to be reported.
 #[derive(Debug)]
 struct Watched {
     /// Stream length up to the end of the write, bytes.
     end: u64,
     zerocopy: Option<u32>,
-    /// Requested stages, and the key of the write's last byte.
+    /// Requested stages, and the key for the write's last byte.
     stamps: i64,
     key: u32,
     sent: bool,

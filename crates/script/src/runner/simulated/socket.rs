@@ -45,9 +45,9 @@ pub struct Sockets {
     pub owned: bool,
     /// Whether the application has closed the socket and reads no more data.
     pub orphan: bool,
-    /// Whether `connect` has reported the connection.
+    /// Whether `connect` has reported that the connection is established.
     pub connected: bool,
-    /// Whether a write is waiting for space in the send buffer.
+    /// Whether a write is waiting for send buffer space.
     pub writing: bool,
     /// Whether the application has shut down the sending direction.
     pub shut: bool,
@@ -56,7 +56,7 @@ pub struct Sockets {
     /// Whether a socket has started to listen since the last connection began, so that the next SYN opens a new
     /// connection.
     pub listening: bool,
-    /// Number of connections so far; calls refer to the newest.
+    /// Number of connections so far; calls refer to the newest one.
     pub generation: u32,
     pub notices: Notices,
     pub epolls: Vec<Epoll>,
@@ -91,7 +91,7 @@ impl Sockets {
         }
     }
 
-    /// Whether there is no connection that belongs to a socket.
+    /// Whether no connection belongs to a socket.
     pub fn is_between(&self) -> bool {
         self.listening || self.orphan
     }

@@ -36,11 +36,11 @@ pub struct Stack {
     pub error: Option<&'static str>,
     /// Whether this end opened the connection.
     pub active: bool,
-    /// Window advertised in this end's SYN or SYN-ACK, bytes.
+    /// Window advertised in our SYN or SYN-ACK, bytes.
     pub first_offer: u32,
     /// Segment size within arriving aggregates, bytes.
     pub segment_limit: u32,
-    /// MSS that this end advertises.
+    /// MSS advertised by this end.
     pub advmss: u32,
 }
 
@@ -78,13 +78,13 @@ impl Stack {
         self.at = at;
     }
 
-    /// Apply an input to the connection, and capture the packets that it sends.
+    /// Apply an input to the connection, and capture the resulting packets.
     pub fn act<T: Default>(&mut self, input: impl FnOnce(&mut Connection) -> T) -> T {
         let Some(conn) = &mut self.conn else { return T::default() };
         let failed = conn.has_failed();
         let result = input(conn);
         if !failed && conn.has_failed() {
-            self.error = Some("ETIMEDOUT"); // a reset is reported by the code that delivers it
+            self.error = Some("ETIMEDOUT"); // resets are reported by the code that delivers them
         }
         self.drain();
         result
@@ -138,7 +138,7 @@ impl Stack {
 
     pub fn capture(&mut self, packet: TcpPacket, ecn: Ecn) {
         if self.host.setup.qdisc == Qdisc::DropAll {
-            return; // packets refused by the device are never seen
+            return; // packets refused by the device are never captured
         }
         self.tap.capture(self.at, packet, ecn);
     }

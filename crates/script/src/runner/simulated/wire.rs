@@ -9,7 +9,7 @@ use super::{unsupported, Stop};
 use crate::ast::{EcnMark, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 use crate::options::Options;
 
-/// Reject values that no segment of the stack can carry.
+/// Reject values that cannot be carried by any of the stack's segments.
 pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     if p.ports.is_some() {
         return unsupported(line, "ports on a packet");
@@ -52,7 +52,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
     let mut segment = Segment {
         seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
         ack: match p.ack {
-            // An ACK number below our initial sequence number is as invalid as one for data that was never sent. On a
+            // An ACK number below our initial sequence number is as invalid as one for data never sent. On a
             // SYN the number is absolute; elsewhere it is relative to our initial sequence number.
             Some(ack) if syn => ack.wrapping_sub(stack.tap.first_numbers.0) as u64,
             Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
@@ -175,8 +175,8 @@ fn options(s: &Segment) -> Vec<TcpOption> {
     list
 }
 
-/// Append the AccECN option with its padding. Next to SACK blocks it may use some of their two bytes of padding;
-/// returns how many of these remain.
+/// Append the AccECN option with its padding. Beside SACK blocks it may use some of their two bytes of padding;
+/// returns the number of padding bytes that remain.
 fn push_accecn(list: &mut Vec<TcpOption>, s: &Segment, beside_sack: bool) -> u32 {
     let (bytes, padded) = (s.accecn.bytes(), s.accecn.padded(beside_sack));
     if s.accecn.is_some() {

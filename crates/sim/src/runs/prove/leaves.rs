@@ -21,14 +21,14 @@ pub struct Leaf {
     pub digest: Digest,
 }
 
-/// Cases left out because they exceed the maximum number of yes answers, by the question at which the limit would be
+/// Cases omitted because they exceed the maximum number of yes answers, by the question at which the limit would be
 /// exceeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
-    /// Number of cases left out at this question.
+    /// Number of cases omitted at this question.
     pub count: u64,
-    /// Time of the question since the start of the flow, summed over these cases, ns. The completion time of each
-    /// case left out is at least the time of its question.
+    /// Time of the question since the start of the flow, summed over these cases, ns. Each omitted case's
+    /// completion time is at least the time of its question.
     pub since_ns: u128,
 }
 
@@ -37,9 +37,9 @@ pub struct Cut {
 pub struct Leaves {
     /// The leaves, in order.
     pub all: Vec<Leaf>,
-    /// Digest over the digests of all leaves.
+    /// Digest over all leaves' digests.
     pub digest: Digest,
-    /// Cases left out, by question.
+    /// Cases omitted, by question.
     pub cuts: Vec<Cut>,
 }
 
@@ -50,7 +50,7 @@ impl Leaves {
         self.all.push(leaf);
     }
 
-    /// Count a case left out: a yes to `question`, asked at `since`, would exceed the limit.
+    /// Count an omitted case: a yes to `question`, asked at `since`, would exceed the limit.
     pub(super) fn cut(&mut self, question: u32, since: Time, start: Time) {
         let at = question as usize;
         if self.cuts.len() <= at {

@@ -9,7 +9,7 @@ use crate::error::Error;
 /// answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// Packets that the adversary is asked about.
+    /// Packets on which the adversary decides.
     pub asks: Asks,
     /// Fate of a packet for which the answer is yes.
     pub fate: Fate,
@@ -83,7 +83,7 @@ pub(super) fn mask(bits: u32) -> u128 {
     }
 }
 
-/// Parse the packets that an adversary is asked about.
+/// Parse the packets on which an adversary decides.
 pub fn parse_asks(name: &str) -> Result<Asks, Error> {
     match name {
         "originals" => Ok(Asks::Originals),

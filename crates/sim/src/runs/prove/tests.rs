@@ -31,7 +31,7 @@ fn every(proof: &Proof, split: u32, threads: usize) -> Vec<Leaf> {
     made.into_iter().flat_map(|leaves| leaves.all).collect()
 }
 
-/// Digest and completion time of an ordinary run with the listed losses.
+/// Digest and completion time of an ordinary run with these losses.
 fn brute(segments: u32, flow: &str, answers: u128) -> (Digest, Option<u64>) {
     let drops: Vec<String> = (0..segments)
         .filter(|k| answers >> k & 1 == 1)

@@ -13,7 +13,7 @@ use crate::world::SENDER;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Result sent by a walk: index of a task among the requested ones, and its leaves.
+/// Result sent by a walk: a task's index among the requested ones, and its leaves.
 type Made = Result<(usize, Leaves)>;
 
 pub(super) struct Walk<'a> {

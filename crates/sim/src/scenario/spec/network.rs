@@ -1,4 +1,4 @@
-//! The network as the engine reads it: links, and the paths over them.
+//! The network as read by the engine: links, and the paths over them.
 
 use ackclock_core::schema::{Inline, Takes};
 use ackclock_core::{choice, table, Rate};

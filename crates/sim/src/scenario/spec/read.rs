@@ -18,8 +18,8 @@ pub const MODERN: &str = "modern";
 const MODERN_PEER: &str = "modern-peer";
 /// Size of a full IP packet, bytes; the unit of a bandwidth-delay product.
 const MTU: u128 = 1500;
-/// Bandwidth-delay product assumed for a path that has none, in packets, so that the rules can still be checked and
-/// report the reason.
+/// Bandwidth-delay product, in packets, assumed for a path that has none, so that the rules can still be checked
+/// and report the reason.
 const ANY_BDP: u128 = 1000;
 
 /// Registry of host profiles.
@@ -104,8 +104,8 @@ pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Ref
     }
 }
 
-/// Compile a scenario without checking the rules that relate several keys. If a size is given in BDPs of a path that
-/// has no bandwidth-delay product, that error is returned as well, because a rule may give a better reason.
+/// Compile a scenario without checking the rules that relate several keys. If a size is in BDPs of a path that has
+/// no bandwidth-delay product, that error is returned as well, because a rule may report a better reason.
 pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Option<Refusal>), Vec<Refusal>> {
     let mut front = Front::new(files);
     let mut values = front.table(written, Scenario::TABLE, false);
@@ -138,7 +138,7 @@ pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Optio
     Ok((Compiled { scenario: Arc::new(scenario), values }, unsized_by))
 }
 
-/// Replace a user's own controllers by the names under which the engine knows them; these names include the options.
+/// Replace a user's own controllers by their engine-internal names, which include the options.
 fn own_controllers(values: &mut Value, written: &Written, files: &dyn Files) -> Result<(), Refusal> {
     let (Some(Value::List(groups)), Some(Written::List(given))) =
         (values.get_mut("flows"), written.get("flows"))
@@ -252,7 +252,7 @@ fn number(table: &Value, key: &str) -> Option<u128> {
 }
 
 impl Facts {
-    /// Facts about a network in base units, whose return paths must be complete. The first path is used if none is
+    /// Facts about a network in base units; its return paths must be complete. The first path is used if none is
     /// called `path`.
     pub fn of(network: &Value, path: Option<&str>) -> Facts {
         let graph = network.get("topology") == Some(&Value::Text("graph".to_string()));
@@ -320,8 +320,8 @@ fn fill(value: &mut Value, numbers: &[Value]) {
 }
 
 impl Compiled {
-    /// Return the values that identify a run: without descriptive names, and without values that controllers and
-    /// workloads determine.
+    /// Return the values that identify a run: without descriptive names, and without values determined by
+    /// controllers and workloads.
     pub fn canonical(&self) -> Value {
         let Value::Table(entries) = &self.values else { return Value::Table(Vec::new()) };
         let mut kept: Vec<(String, Value)> =
@@ -343,7 +343,7 @@ impl Compiled {
         kept
     }
 
-    /// Canonical values as JSON, with the scenario's name, byte for byte as Python's `json` writes them. Stores use
+    /// Canonical values as JSON, with the scenario's name, byte for byte as written by Python's `json`. Stores use
     /// hashes of this text as keys.
     pub fn text(&self, capture: Option<&str>) -> String {
         let mut values = self.canonical();

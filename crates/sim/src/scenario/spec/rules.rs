@@ -18,7 +18,7 @@ use crate::scenario::names::{
 };
 use crate::workload::WorkloadConfig;
 
-/// Maximum number of flows of a run, including clients of populations.
+/// Maximum number of flows in a run, including population clients.
 pub const MOST_FLOWS: u64 = 1_000_000;
 /// Maximum number of samples of one kind in a run.
 const MOST_INTERVALS: u64 = 1_000_000_000;
@@ -29,8 +29,8 @@ const SMALLEST_ACK: u64 = 40;
 /// Name prefix of controllers that only a Linux kernel provides.
 const KERNEL: &str = "kernel:";
 
-/// Return all violated rules, in the order of the scenario's keys. `written` is the scenario as its author wrote it,
-/// if known.
+/// Return all violated rules, in the order of the scenario's keys. `written` is the scenario as written by its
+/// author, if known.
 pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
     use ackclock_core::schema::Described;
     let mut broken = Vec::new();
@@ -128,8 +128,8 @@ impl FlowGroup {
         }
     }
 
-    /// Reject TCP settings that would be ignored. If it is not known which keys are given, settings that differ from
-    /// the default count as given.
+    /// Reject TCP settings that would be ignored. If it is unknown which keys are set, settings that differ from the
+    /// default count as set.
     fn judge_tcp_settings(&self, keys: &[&str], rules: &mut Rules, words: impl Fn(&str) -> (String, String)) {
         for &key in keys {
             let differs = match key {
@@ -179,7 +179,7 @@ impl FlowGroup {
 }
 
 impl Network {
-    /// Check that the given keys fit the topology, and that the names in a graph exist.
+    /// Check that the keys match the topology, and that the names in a graph exist.
     pub(super) fn judge_shape(&self, rules: &mut Rules) {
         let topology = rules.shown("topology");
         let graph = self.topology == Topology::Graph;
@@ -264,7 +264,7 @@ impl Network {
     }
 }
 
-/// A link with its key, and whether it is certain to carry data rather than ACKs.
+/// A link, its key, and whether it is certain to carry data rather than ACKs.
 type Keyed<'a> = (String, &'a LinkParams, bool);
 
 impl Scenario {
@@ -307,7 +307,7 @@ impl Scenario {
                 rules.refuse_as(&format!("flows.{i}.stop"), found, allowed);
             }
         }
-        // a longer warm-up would leave nothing to measure
+        // with a longer warm-up, nothing would be left to measure
         let warm_up = self.record.warm_up_ns;
         if warm_up >= end {
             let found = rules.shown_or("record.warm_up", || quoted(&words::duration(warm_up)));

@@ -3,12 +3,12 @@
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
 use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
 
-/// Datagrams that a source sends.
+/// Schedule of a source's datagrams.
 #[derive(Clone, Debug)]
 pub struct SourceParams {
     /// Payload of a datagram, bytes.
     pub payload: u32,
-    /// Rate of the IP packets during on-periods; determines the gap between datagrams.
+    /// Rate of IP packets during on-periods; determines the gap between datagrams.
     pub rate: Rate,
     /// On-periods and silences; `None` = always on.
     pub on_off: Option<OnOff>,

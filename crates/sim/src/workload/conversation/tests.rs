@@ -44,8 +44,8 @@ fn an_answer_in_two_writes_stalls_for_a_delayed_ack_unless_nagle_is_off() {
     );
     let usual = median(latencies(&of(&steps, ""), 1));
     let without = median(latencies(&of(&steps, r#""stack": {"nodelay": true},"#), 1));
-    // the one-way delay and two packets of 0.84 ms each; the second waits for an ACK that is delayed by 40 ms, and
-    // for a round trip
+    // the one-way delay and two packets of 0.84 ms each; the second waits for an ACK delayed by 40 ms, and for one
+    // RTT
     assert!((0.0115..0.0125).contains(&without), "{without}");
     assert!((0.068..0.078).contains(&usual), "{usual}");
     let quick = median(latencies(&of(&steps, r#""stack": {"quickack": true},"#), 1));

@@ -34,7 +34,7 @@ pub trait Carrier {
     fn set_place(&mut self, conn: Self::Conn, place: u32);
     /// The workload's index for a connection.
     fn place(&mut self, conn: Self::Conn) -> usize;
-    /// An end of a connection, as the application sees it.
+    /// An end of a connection, as seen by the application.
     fn end(&self, conn: Self::Conn, host: usize) -> End;
     /// Whether both directions are closed, at both ends.
     fn is_over(&self, conn: Self::Conn) -> bool {
@@ -65,7 +65,7 @@ pub trait Carrier {
 pub struct End {
     /// Whether the handshake is complete.
     pub established: bool,
-    /// Bytes that the application has read.
+    /// Bytes read by the application.
     pub received: u64,
     /// Whether the peer has closed.
     pub peer_closed: bool,

@@ -1,5 +1,5 @@
-//! State shared by the flows of a group of transactions: sizes, limits, the mix of initial windows, and the rate of
-//! arrivals, given directly or as a fraction of the bottleneck's rate.
+//! State shared by the flows of a group of transactions: sizes, limits, the mix of initial windows, and the arrival
+//! rate, specified directly or as a fraction of the bottleneck rate.
 
 use std::cell::Cell;
 use std::mem::size_of;
@@ -177,7 +177,7 @@ pub struct Plan {
 /// Settings of a connection's hosts, an entry of the mix.
 #[derive(Debug)]
 pub struct Start {
-    /// Upper bound of the random numbers that select this entry, unless an earlier entry is selected.
+    /// Upper bound of the random numbers that select this entry, unless they select an earlier one.
     pub threshold: u64,
     /// Settings for both hosts.
     pub config: Rc<Config>,
@@ -192,8 +192,8 @@ struct Wire {
     payload: u32,
     /// Overhead of a data packet beyond its payload, bytes.
     headers: u32,
-    /// Bytes of the other packets in the data direction per connection: SYN-ACK, ACK of the request, FIN, and ACK of
-    /// the client's FIN.
+    /// Bytes of other packets in the data direction per connection: SYN-ACK, ACK of the request, FIN, and ACK of the
+    /// client's FIN.
     others: u32,
 }
 
@@ -355,7 +355,7 @@ impl TransactionsParams {
     }
 }
 
-/// Loads that the groups of a run offer to the bottleneck.
+/// Loads offered to the bottleneck by a run's groups.
 #[derive(Default)]
 pub struct Offered {
     /// For each group: key of its limit, offered load, whether it has a limit.

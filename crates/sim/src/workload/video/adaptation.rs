@@ -1,5 +1,5 @@
 //! Bitrate adaptation: the bitrate of the next chunk, and the buffer level at which it is requested. Each algorithm
-//! has its own file; this one contains the contract and the closed set.
+//! has its own file; this file contains the contract and the closed set.
 
 pub mod festive;
 pub mod rate_based;
@@ -81,7 +81,7 @@ pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
 }
 
-/// Append a value and keep only the last `most` values.
+/// Append a value, keeping only the last `most` values.
 pub fn remember<T>(values: &mut VecDeque<T>, value: T, most: usize) {
     if values.len() == most {
         values.pop_front();

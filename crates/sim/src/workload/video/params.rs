@@ -1,4 +1,4 @@
-//! Player parameters in a scenario, and the rules that relate several of them.
+//! Player parameters in a scenario, and the rules that relate them.
 
 use std::mem::size_of;
 use std::rc::Rc;
@@ -90,7 +90,7 @@ impl Params for VideoParams {
         Asks::Packets(packets(bps, ns))
     }
 
-    /// Memory for rows of chunks: those that the player plays, and those in its buffer.
+    /// Memory for chunk rows: chunks played, and chunks in the buffer.
     fn rows(&self, duration: Span) -> f64 {
         let chunks = (duration.0 as f64 + self.most().0 as f64) / self.chunk.0 as f64 + 1.0;
         chunks * size_of::<ChunkRow>() as f64

@@ -19,7 +19,7 @@ pub enum State {
 /// A player's buffer and its history.
 #[derive(Clone, Debug)]
 pub struct Playback {
-    /// Playing time in the buffer at which playback starts, and resumes after a stall.
+    /// Playing time in the buffer for playback to start, and to resume after a stall.
     threshold: Span,
     state: State,
     level: Span,

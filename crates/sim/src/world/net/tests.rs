@@ -34,7 +34,14 @@ fn queue() -> impl Strategy<Value = &'static str> {
 }
 
 fn loss() -> impl Strategy<Value = &'static str> {
-    prop_oneof![4 => Just(""), 1 => Just(r#""loss": {"kind": "bernoulli", "p": 0.01},"#)]
+    prop_oneof![
+        16 => Just(""),
+        2 => Just(r#""loss": {"kind": "bernoulli", "p": 0.01},"#),
+        1 => Just(r#""loss": {"kind": "bernoulli", "p": 0.03, "applies_to": "originals"},"#),
+        1 => Just(r#""loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.3},"#),
+        1 => Just(r#""loss": {"kind": "gilbert-elliott-in-time", "good": {"kind": "constant", "value": 0.3}, "bad": {"kind": "exponential", "mean": 0.004}},"#),
+        1 => Just(r#""loss": {"kind": "policer", "rate": 5000000, "bucket": 30000, "per": "flow"},"#),
+    ]
 }
 
 fn workload() -> impl Strategy<Value = &'static str> {
@@ -42,6 +49,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
         3 => Just(r#"{"kind": "bulk"}"#),
         1 => Just(r#"{"kind": "transfer", "bytes": 300000}"#),
         1 => Just(r#"{"kind": "fetch", "bytes": 20000, "count": 5}"#),
+        1 => Just(r#"{"kind": "fetch", "bytes": 20000, "count": 5, "common_random_numbers": true}"#),
     ]
 }
 

@@ -91,7 +91,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Apply a step to a receiver, which takes the fast path only if it `may`. Returns the headers that it writes.
+    /// Apply a step to a receiver, which takes the fast path only if it `may`. Returns the headers it writes.
     fn happens(&self, step: &Step, receiver: &mut Receiver, may: bool) -> Vec<Segment> {
         let (now, rto) = (self.now, self.srtt + Span::from_ms(200));
         let mut headers = Vec::new();

@@ -1,4 +1,4 @@
-//! Descriptors other than sockets: files of zeros written by the set-up, and pipes. No file on the real machine is
+//! Descriptors other than sockets: zero-filled files written by the set-up, and pipes. No file on the real machine is
 //! touched.
 
 use super::{Answer, Expr};
@@ -7,7 +7,7 @@ use crate::runner::constant::value;
 use crate::runner::simulated::Simulated;
 use crate::runner::{unsupported, Stop};
 
-/// Files and pipes that descriptors refer to.
+/// Files and pipes behind descriptors.
 #[derive(Debug)]
 pub enum Other {
     /// Length of the file, and the current position in it.

@@ -8,7 +8,7 @@ use crate::runner::simulated::Simulated;
 use crate::runner::{fail, unsupported, Stop};
 use crate::shape;
 
-/// Options without an effect that a script could observe.
+/// Options without observable effect in a script.
 const IGNORED: &[&str] = &[
     "IPV6_RECVERR",
     "IPV6_TCLASS",
@@ -139,7 +139,7 @@ impl Simulated<'_> {
             }
             ("SO_MAX_PACING_RATE", Some(n), _) => {
                 let most = match n as u32 {
-                    u32::MAX => u64::MAX, // four bytes of ones: no limit
+                    u32::MAX => u64::MAX, // all four bytes 0xff: no limit
                     rate => rate as u64,
                 };
                 socket.options.max_pacing_rate = (most != u64::MAX).then_some(most);

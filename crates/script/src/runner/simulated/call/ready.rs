@@ -1,4 +1,4 @@
-//! `poll` and `epoll`: the events for which a descriptor is ready (Linux `tcp_poll`), and the end of a wait.
+//! `poll` and `epoll`: events for which a descriptor is ready (Linux `tcp_poll`), and the end of a wait.
 
 use ackclock_core::{Span, Time};
 
@@ -17,12 +17,12 @@ const HUP: i64 = 0x10;
 const RDHUP: i64 = 0x2000;
 const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
-/// Events that poll reports even if not requested.
+/// Events reported by poll even if not requested.
 const UNASKED: i64 = ERR | HUP;
 /// Events that can be requested; the other bits control how they are reported.
 const EVENTS: i64 = 0xffff;
 
-/// Socket state for edge triggering: any difference is an edge.
+/// Socket state for edge triggering: any change is an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     received: u64,
@@ -106,7 +106,7 @@ impl Simulated<'_> {
         }
     }
 
-    /// Return the time at which a wait that began with the call ends; `None` if only an event ends it. `timeout` is
+    /// Return the end time of a wait that began with the call; `None` if only an event ends it. `timeout` is
     /// in ms, negative for none.
     fn wait_ends(&mut self, timeout: i64) -> Option<Time> {
         let began = self.call_began;

@@ -11,7 +11,7 @@ use crate::shape;
 
 /// Maximum size of a single write, bytes. A larger one is certainly a mistake and would never complete.
 const MAX_WRITE: i64 = 64 << 20;
-/// Maximum number of pieces of a zero-copy write that one buffer refers to (Linux MAX_SKB_FRAGS).
+/// Maximum number of pieces of a zero-copy write in one buffer (Linux MAX_SKB_FRAGS).
 const MAX_PIECES: usize = 17;
 
 impl Simulated<'_> {

@@ -1,4 +1,4 @@
-//! The baseline: choose the highest bitrate below the throughput of the last chunk, or below a moving average of it.
+//! The baseline: choose the highest bitrate below the last chunk's throughput, or below its moving average.
 //! The next chunk is requested when the buffer has drained to its target, which without stalls happens once per
 //! chunk.
 //!
