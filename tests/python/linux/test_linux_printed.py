@@ -10,7 +10,7 @@ import pytest
 from printed import DRAWN, SCENARIO, Page, Truth, check_table, check_words, joint, terminal_tables
 
 import ackclock
-from ackclock import Run, linux
+from ackclock import Run, linux, metrics
 from ackclock.cli import main
 from ackclock.diff._compare import both
 
@@ -108,7 +108,7 @@ def test_goodput_of_flows_that_come_and_go_is_of_one_window(kernel: linux.Kernel
     for row in joined:
         bits, span = joint(run, row["group"], since_s=warm_s)
         assert row["goodput_bps"] == (pytest.approx(bits / span, rel=1e-9) if span else None)
-    carries = ackclock.metrics.capacity_bps(scenario)
+    carries = metrics.capacity_bps(scenario)
     assert joined[-1]["goodput_bps"] < 1.03 * carries
     if warm_s == 0:
         assert sum(row["goodput_bps"] for row in run.rows("flows")) > 1.2 * carries
