@@ -2,9 +2,9 @@
 
     python tools/book.py             # write docs/numbers.md
     python tools/book.py --check     # exit code 1 if the page is outdated
-    python tools/book.py run NAME... # repeat measurements with a command of ackclock: see COMMANDS
+    python tools/book.py run NAME... # repeat measurements that have an ackclock command: see COMMANDS
 
-A file contains the latest measurement under its name; older ones are in the history. Other programs call `record`.
+A file contains the latest measurement under its name; older ones are in Git's history. Other programs call `record`.
 """
 
 from __future__ import annotations

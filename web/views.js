@@ -93,7 +93,7 @@ function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequ
     table("links", `Links, in packets${beside}`, ["link", ...heads(LINK_NUMBERS)], links.map((i) => [name.names[name.codes[i]], ...told("links", LINK_NUMBERS, i)]));
   }
 
-  // Fill the controls with choices that depend on the run's flows and tables.
+  // Populate the controls with options taken from the run's flows and tables.
   function fill() {
     const { result } = state;
     const options = (id, entries) => {

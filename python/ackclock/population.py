@@ -188,7 +188,7 @@ class Population:
 
     @property
     def told(self) -> str:
-        """Source in one line."""
+        """One-line citation of the source."""
         guessed = sorted({name for group in self.groups for name in group.guessed})
         more = f"; not in the source: {', '.join(guessed)}" if guessed else ""
         return f"{self.name}: {self.source['what']}, {self.source['date']}, {self.source['licence']}, {self.source['url']}{more}"

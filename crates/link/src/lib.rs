@@ -291,7 +291,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// Create a link from its text or the name of a preset; see the crate documentation. Random draws depend only on
+    /// Create a link from a description or a preset name; see the crate documentation. Random draws depend only on
     /// `seed`.
     ///
     /// # Errors

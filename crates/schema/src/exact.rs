@@ -9,7 +9,7 @@ use crate::nat::Nat;
 pub struct Exact {
     /// Numerator.
     pub numerator: Nat,
-    /// Denominator, above zero.
+    /// Denominator; always positive.
     pub denominator: Nat,
 }
 

@@ -1,6 +1,5 @@
-//! Tests of the effect of the initial window on short responses, through the whole engine: the round table of RFC
-//! 6928, completion times on an empty path as calculated and as in the kernel reference, and bursts into a small
-//! queue.
+//! End-to-end tests of the effect of the initial window on short responses: RFC 6928's table of round trips,
+//! completion times on an idle path against calculation and the kernel reference, and bursts into a small queue.
 
 use ackclock_sim::{parse, run, Output};
 

@@ -106,7 +106,7 @@ pub struct AccEcnRules {
 /// Rounding of ordinary timers, implemented in `ticks.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wheel {
-    /// No rounding: each timer fires at its tick.
+    /// No rounding: each timer fires exactly at its deadline.
     Exact,
     /// Late by up to 1/256 of the interval (Linux 2.6.36-4.7).
     Slack,

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout.
 //!
-//! Two estimators: RFC 6298, and Linux's, which differs in three ways that are visible on a trace. RTO = srtt + rttvar,
+//! Two estimators: RFC 6298, and Linux's, which differs in three ways that show up in a trace. RTO = srtt + rttvar,
 //! with rttvar (4 x mean deviation) at least 200 ms. A deviation caused by a falling RTT has only an eighth of the weight.
 //! rttvar rises at once, but decays by a quarter once per window. Sources: RFC 6298 §2-4; Linux `tcp_rtt_estimator`,
 //! `__tcp_set_rto`. Units: ns for RFC 6298; Linux works in microseconds, scaled by 8 (srtt) and 4 (mdev).

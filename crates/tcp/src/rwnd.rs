@@ -46,8 +46,8 @@ pub struct ReceiveWindow {
     segment: u64,
     all: u64,
     beside_one: u64,
-    /// Limit of the offered window while one packet of that size is in memory, and half of the largest
-    /// window, below which space is tight.
+    /// Upper limit on the offered window while one packet of `segment` bytes is buffered, and half the maximum window,
+    /// below which receive space is tight.
     opens_to: u64,
     half: u64,
     /// Segment size with which the ratio was measured (Linux `rcv_mss`).

@@ -8,7 +8,7 @@ use ackclock_core::Flags;
 use crate::capture::Row;
 use crate::trace::{Event, Line};
 
-/// Event of a row.
+/// Event recorded in a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
     Ack,

@@ -30,7 +30,7 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
-"""Tables also available to lessons in the page (`web/worker.js`). Per-packet tables are excluded."""
+"""Tables that lessons run in the browser (`web/worker.js`) can also use. Per-packet tables are excluded."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
 """Words allowed in place of a row index: a function over all rows, which skips missing values."""
 

@@ -189,8 +189,8 @@ class _Result:
     def chunks(self) -> pl.DataFrame:
         """One row per chunk of a video player: when it was requested and when it arrived, bitrate, size, buffer, stall.
 
-        `estimate_bps` is the rate that the player expected when it chose; `buffer_s` the buffer including the chunk;
-        `stall_s` the time for which playback stalled waiting for the chunk; `playing` whether playback had begun by
+        `estimate_bps` is the rate on which the player based its choice; `buffer_s` the buffer including the chunk;
+        `stall_s` how long playback stalled waiting for the chunk; `playing` whether playback had begun by
         then.
         """
         return self._frame("chunks")

@@ -352,7 +352,7 @@ def _said(result: Live) -> str:
 
 
 def _print(one: Ended) -> None:
-    """Print a program's output with control characters shown as text. The unchanged bytes are in the run's folder."""
+    """Print a program's output with control characters escaped. The raw bytes are in the run's folder."""
     for kind, text in (("stdout", one.stdout), ("stderr", one.stderr)):
         tell = _terminal.say if kind == "stdout" else _terminal.complain
         if cut := text[:LONGEST].decode(errors="replace").removesuffix("\n"):

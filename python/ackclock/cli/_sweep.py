@@ -273,7 +273,7 @@ def export(
     ] = None,
     of: Annotated[str, typer.Option("--of", metavar="runs|flows|groups", help="Subject of a row.")] = "runs",
 ) -> None:
-    """Write a table of a sweep, also while it runs. A row per run, per flow or per group of each run."""
+    """Write one of a sweep's tables; works while the sweep is still running. One row per run, or per flow or group within each run."""
     from ackclock import sweep as sweeps
     from ackclock.text import csv as as_csv
 

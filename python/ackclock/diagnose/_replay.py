@@ -249,8 +249,8 @@ class _Sender:
                 self.sent_at[edge] = (first, times, edge - begin, number)
 
     def _is_due(self, t: float) -> bool:
-        """Return whether the first segment in flight has waited for the retransmission timeout with no probe sent
-        since the last ACK.
+        """Return whether the first segment in flight has been outstanding for a full RTO, with no probe sent since
+        the last ACK.
         """
         first = self.sent_at.get(self.order[self.first], UNKNOWN) if self.first < len(self.order) else UNKNOWN
         due = self.srtt is not None and first[1] == 1 and t - first[0] >= self.srtt + LEAST_RTO_S

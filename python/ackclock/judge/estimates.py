@@ -68,8 +68,8 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
 
 CARRIES, INDEX, TAIL = 0.5, 1.5, 40
 """Maximum fraction of the variance that one run in fifty may contribute; minimum tail index (Hill); minimum number of
-runs for which both are tested. An estimate has no interval if the fraction is above the first and the index is below
-the second at every depth of the tail. The variance is infinite if the index is below 2.
+runs at which both are tested. An estimate has no interval if the fraction is above the first and the index is below
+the second for every tail cut-off. The variance is infinite if the index is below 2.
 """
 
 

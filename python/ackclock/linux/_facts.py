@@ -162,7 +162,7 @@ class Has:
         return re.findall(r"\d+", self.release)[:2] == version.split(".")
 
     def queue(self, kind: str) -> bool:
-        """Return whether the kernel has a queueing discipline, by its kernel name."""
+        """Return whether the kernel provides the queueing discipline with this kernel name."""
         return self.queues is None or kind in self.queues or kind in ("bfifo", "pfifo", "pfifo_fast", "noqueue")
 
     def sets(self, name: str, value: str) -> bool:

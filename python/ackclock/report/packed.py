@@ -1,5 +1,5 @@
-"""Packs text into a page: compressed, in characters that have no meaning in HTML, and unpacked by the reader's
-browser.
+"""Embeds text in a page, compressed and encoded in characters that need no escaping in HTML; the reader's browser
+unpacks it.
 
 The library that draws the interactive figures is 1.2 MB, or 0.5 MB when packed. Base 85 adds a quarter to the size,
 base 64 a third.

@@ -410,7 +410,7 @@ class Study:
         )
 
     def _curves(self, ran: Ran, plan: Plan) -> tuple[Curve, ...]:
-        """Run every experiment in each of its readings, and judge every claim that depends on one."""
+        """Run every experiment under each reading of its description, and judge every claim that depends on such an experiment."""
         tables: dict[tuple[str, Choice], Tables] = {}
         asked = [(e, choice) for e in self.experiments for choice in grid(e.reads)[1:]]
         total = sum(e.weight for e, _ in asked)

@@ -87,7 +87,7 @@ def i1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 ONE = 0.001
-"""Loss rate assumed for a run with losses if none of the runs has any: one packet in a thousand."""
+"""Loss rate assumed for lossy runs when no run recorded a loss: one packet in a thousand."""
 
 
 def _modest(tables: Tables) -> list[tuple[str, str, float]]:

@@ -382,7 +382,7 @@ def test_a_known_worst_case_is_found_again(case: str, two: Threads) -> None:
 
 @pytest.mark.deep
 def test_the_box_is_what_holds_bbr_back(two: Threads) -> None:
-    """A4: the same paths cost BBR little if their box delays packets by almost nothing."""
+    """A4: BBR loses little on the same paths when their middlebox adds almost no delay."""
     free = read({**attack.load("box").table, "hold": "0.1 ms"})
     assert attack.run(bbr(budget=free, references=("reno",), evaluations=100), two, simplify=False).score < 0.3
 

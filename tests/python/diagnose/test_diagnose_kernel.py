@@ -240,7 +240,7 @@ def test_a_window_that_is_full_in_a_repair_is_the_limit_where_more_might_be_sent
 
 
 def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
-    """Return segments sent without an ACK at this interval (seconds), and a partial segment after each fifth ACK."""
+    """Return segments sent at this interval (seconds), not clocked by ACKs, with a partial segment after every fifth ACK."""
     made, t, nxt = [], 0.0, 1
     for i in range(150):
         t += gaps[i % len(gaps)]

@@ -43,7 +43,7 @@ def test_a_wait_is_that_of_the_ack_with_the_least_delay():
     exact = [(0.0, 0.101), (0.0, 0.101), (0.0, 0.103), (0.0, 0.103)]
     assert longest(*exact) == pytest.approx(0.003)
     late = [(0.0, 0.1015), (0.0, 0.1015), (0.0, 0.1045), (0.0, 0.1045), (0.001, 0.105), (0.001, 0.105)]
-    assert longest(*late) == pytest.approx(0.004)  # the last two show that the preceding ACKs were less late
+    assert longest(*late) == pytest.approx(0.004)  # the last two show that the preceding ACKs were delayed less
 
 
 def test_an_ack_that_was_held_back_tells_of_no_queue():

@@ -452,7 +452,7 @@ def sites() -> set[str]:
 
 
 def test_every_writer_has_an_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    """A new module that writes files, format or `--as` value without an entry fails here."""
+    """Fails for any new file-writing module, format or `--as` value that has no entry."""
     assert sites() == set(SITES), "SITES says for each module that writes which writers it uses"
     known = sorted(WRITERS, key=len, reverse=True)
     for site, said in SITES.items():

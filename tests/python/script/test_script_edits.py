@@ -150,7 +150,7 @@ def assertion_edits(line: str) -> Iterator[Edit]:
 
 
 def _exact(test: ast.expr) -> set[int]:
-    """Return the parts of a test where every change must fail: those in equations joined by `and`."""
+    """Return the parts of a test in which any edit must make the test fail: equality comparisons joined by `and`."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return set().union(*(_exact(v) for v in test.values))
     equation = isinstance(test, ast.Compare) and all(isinstance(op, ast.Eq) for op in test.ops)

@@ -21,7 +21,7 @@ pub trait Machine {
     /// `until`.
     fn step(&mut self, until: Time) -> Result<(), Stop>;
 
-    /// Tap with the packets sent by the machine.
+    /// Tap that captures packets sent by the machine.
     fn tap(&mut self) -> &mut Tap;
 
     /// Deliver a packet from the network.

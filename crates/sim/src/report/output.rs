@@ -651,7 +651,7 @@ columns! {
 }
 
 columns! {
-    /// Clients of populations with the values they drew.
+    /// Population clients, each with the values it drew.
     pub fn clients(clients: &[ClientRow]) as CLIENTS "clients"
     "One row per client of a population, with the values it drew."
     {

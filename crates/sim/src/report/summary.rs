@@ -334,7 +334,7 @@ const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 #[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],
-    /// Number of flows with a goodput, the sum of their goodputs, and the sum of squares.
+    /// Number of flows whose goodput is defined, the sum of their goodputs, and the sum of squares.
     flows: usize,
     rates: f64,
     squares: f64,

@@ -35,7 +35,7 @@ impl EcnSender {
 }
 
 impl Sender {
-    /// Schedule the CWR flag, which reports a window reduction, whatever its reason.
+    /// Schedule the CWR flag, which reports a cwnd reduction, whatever the cause.
     pub(super) fn tell_reduction(&mut self) {
         self.set_cwr_due(self.ecn.on && !self.ecn.accurate);
     }

@@ -1,5 +1,5 @@
-//! Multi-segment packets (TSO): number of segments per device packet, deferral of packets, and PSH. Used
-//! only if a scenario requests packets; otherwise each segment is sent by itself. (Linux `tcp_write_xmit`,
+//! Multi-segment packets (TSO): segments per packet handed to the device, TSO deferral, and PSH. Used only if
+//! the scenario enables them; otherwise each segment is sent on its own. (Linux `tcp_write_xmit`,
 //! `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
 
 use ackclock_core::trace::CaState;

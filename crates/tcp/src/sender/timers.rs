@@ -1,5 +1,5 @@
 //! The single timer of a sender: RTO (RFC 6298 §5), tail loss probe (RFC 8985 §7), RACK's reordering timer, delayed
-//! early retransmit. It is armed as in Linux, so that the timeouts of a trace fall on the kernel's ticks.
+//! early retransmit. It is armed as in Linux, so that timeouts in a trace fall on the kernel's ticks.
 
 use ackclock_cc::{RecoveryAck, RecoveryRule};
 use ackclock_core::trace::{CaState, Event};

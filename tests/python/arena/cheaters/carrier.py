@@ -1,4 +1,4 @@
-"""Carries memory from run to run: the class counts its connections, and later behaviour depends on that count."""
+"""Carries state from one run to the next: the class counts its connections, and later behaviour depends on that count."""
 
 
 class Cheater:
