@@ -290,7 +290,8 @@ def _fitted(fit: Fit) -> Section:
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
     """Return a change's table row, as text."""
     now = one.name == NOW
-    basis = f"{one.model}, {share(one.error, 1)}"
+    off = "<0.1 %" if 0 < one.error < 0.0005 else f"{one.error * 100:.1f} %"
+    basis = f"{one.model}, {off}"
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"
     told = "" if now else said
     if one.seconds is None:
