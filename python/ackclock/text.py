@@ -69,19 +69,19 @@ def share(value: float | None, places: int | None = None) -> str:
     Examples
     --------
     >>> share(0.9734), share(0.0023), share(3.8e-7), share(None)
-    ('97 %', '0.23 %', 'less than 0.01 %', '–')
+    ('97 %', '0.23 %', '< 0.01 %', '–')
     >>> share(0.99957), share(0.99999), share(1.0), share(0.99957, 1), share(0.0004, 1)
-    ('99.96 %', 'more than 99.99 %', '100 %', '99.96 %', '0.04 %')
+    ('99.96 %', '> 99.99 %', '100 %', '99.96 %', '0.04 %')
     """
     if value is None:
         return NONE
     percent = value * 100
     if 0 < percent < 0.01:
-        return "less than 0.01 %"
+        return "< 0.01 %"
     if abs(percent - 100) < 1e-7:
         percent = 100.0
     elif 99.99 < percent < 100:
-        return "more than 99.99 %"
+        return "> 99.99 %"
     if places is None:
         text = f"{percent:.0f}" if percent >= 10 or percent == 0 else f"{percent:.2g}"
     else:
@@ -96,7 +96,7 @@ def change(value: float | None, places: int = 2) -> str:
     Examples
     --------
     >>> change(0.0141), change(-0.2, 1), change(0.0), change(3e-6), change(-3e-6), change(None)
-    ('+1.41 %', '-20.0 %', '0.00 %', 'less than +0.01 %', 'less than -0.01 %', '–')
+    ('+1.41 %', '-20.0 %', '0.00 %', '< +0.01 %', '> -0.01 %', '–')
     """
     if value is None:
         return NONE
@@ -104,7 +104,7 @@ def change(value: float | None, places: int = 2) -> str:
     if abs(value) < EQUAL:
         return f"{0.0:.{places}f} %"
     if abs(value) * 100 < least / 2:
-        return f"less than {'+' if value > 0 else '-'}{least:.{places}f} %"
+        return f"{'< +' if value > 0 else '> -'}{least:.{places}f} %"
     return f"{value * 100:+.{places}f} %"
 
 

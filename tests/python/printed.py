@@ -16,8 +16,8 @@ import ackclock
 
 UNITS = {"Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, "bit/s": 1.0, "s": 1.0, "ms": 1e-3, "%": 0.01, "": 1.0}
 NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?"
-TINY = "less than 0.01 %"
-NEARLY_ALL = "more than 99.99 %"
+TINY = "< 0.01 %"
+NEARLY_ALL = "> 99.99 %"
 AMOUNT = rf"({TINY}|{NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
 COUNT = rf"({NUMBER}|no)"
 LIMITED = (

@@ -55,7 +55,7 @@ def rate(text: str) -> float:
 
 
 def percent(text: str) -> float:
-    return 0.0 if text == "less than 0.01 %" else float(text.removesuffix(" %")) / 100
+    return 0.0 if text == "< 0.01 %" else float(text.removesuffix(" %")) / 100
 
 
 @pytest.mark.parametrize("seed", range(10))
