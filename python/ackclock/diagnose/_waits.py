@@ -178,7 +178,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
     woken = are_woken(instants, flights, mss=mss, paced=paced)
-    sought, stopped = are_sought(instants), are_stopped(instants, mss)
+    stopped = are_stopped(instants, mss)
     often = (
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
@@ -215,7 +215,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 causes[i], follows = "idle", "application"
         elif then.expired:
             causes[i] = "timeout"
-        elif now.recovering or sought[i]:
+        elif now.recovering:
             causes[i] = "rwnd" if stopped[i] and follows != "application" else "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
@@ -393,23 +393,6 @@ def are_stopped(instants: list[Instant], mss: int) -> list[bool]:
     for now in instants:
         owed = max(owed + REDUCED * now.acked - now.new - now.again, 0.0) if now.recovering else 0.0
         made.append(now.room < mss <= owed)
-    return made
-
-
-def are_sought(instants: list[Instant]) -> list[bool]:
-    """Return for each instant whether the sender waits for the probe that shows a loss at the end of its data, or for
-    the probe's ACK. A probe that itself repairs the loss needs no recovery.
-    """
-    made = [False] * len(instants)
-    since, probed, rtt = 0, False, 0.0
-    for i, (now, then) in enumerate(pairwise(instants)):
-        rtt = now.rtt or rtt
-        begins = then.recovering and not now.recovering and not then.expired
-        if begins and probed and then.t - instants[since].t > rtt:
-            made[since : i + 1] = [True] * (i + 1 - since)
-        if then.new or then.acked:
-            since, probed = i + 1, False
-        probed = probed or (then.probe and not then.new)
     return made
 
 

@@ -205,24 +205,6 @@ def test_a_full_segment_of_small_writes_that_meets_an_ack_is_the_programs():
     assert with_small(full, causes(full), MSS) == ["cwnd", "cwnd"]
 
 
-def test_a_wait_for_the_probe_that_shows_a_loss_is_its_repair():
-    """Regression: the end of each answer was lost, and 5 % of the time between it and its repair was attributed to the program."""
-    made = instants(
-        [
-            (0.0, 0, 10 * MSS, True),
-            (0.05, 4 * MSS, 0, False),
-            (0.25, 0, 0, False),
-            (0.3, 0, 0, False),
-            (0.35, 6 * MSS, 0, False),
-        ]
-    )
-    made[2].probe, made[2].again = True, MSS
-    made[3].recovering, made[3].acked, made[3].again = True, MSS, MSS
-    assert causes(made) == ["application", "recovery", "recovery", "recovery"]
-    made[3].recovering = False  # the probe itself was the repair
-    assert "recovery" not in causes(made)
-
-
 def test_a_window_that_is_full_in_a_repair_is_the_limit_where_more_might_be_sent():
     """Regression: 7 % of the time with a slow reader was attributed to the repair, while Linux counts it for the receiver's window."""
     moves = (

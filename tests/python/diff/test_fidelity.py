@@ -154,7 +154,7 @@ def test_the_row_of_a_family_counts_what_was_refused_apart():
     ]
     assert table(rows).splitlines()[2:] == [
         "| b | 2 | 1 | 2 | 1 | 1 | 2 | 0 | -20.0 % |",
-        "| a | 2 | 1 | 1 | 0 | 1 | 1 | 1 | +0.0 % |",
+        "| a | 2 | 1 | 1 | 0 | 1 | 1 | 1 | 0.0 % |",
         "| all | 4 | 2 | 3 | 1 | 2 | 3 | 1 | -20.0 % |",
     ]
 

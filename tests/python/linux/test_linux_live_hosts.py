@@ -114,6 +114,7 @@ delay = "5 ms"
 """
 
 
+@pytest.mark.promise("P52")
 @pytest.mark.parametrize(
     ("tables", "words", "said"),
     [

@@ -29,7 +29,7 @@ REFUSED = [
     ("network.bottleneck.queue.limit", "0 packets", ["network.bottleneck.queue.limit", '"0 packets"', "above zero"]),
     ("network.bottleneck.queue.limit", 100, ["network.bottleneck.queue.limit", "100 without a unit", "packets"]),
     ("network.bottleneck.queue.kind", "codle", ["network.bottleneck.queue.kind", '"codle"', 'did you mean "codel"']),
-    ("network.bottleneck.queue", {"limit": "3 packets"}, ["network.bottleneck.queue.kind", "nothing", "drop-tail, netem-limit, codel, fq-codel, pie, threshold, red"]),
+    ("network.bottleneck.queue", {"limit": "3 packets"}, ["network.bottleneck.queue.kind", "nothing", "drop-tail, netem-limit, codel, fq-codel, fq-pie, pie, threshold, red"]),
     ("network.bottleneck.queue", {"kind": "netem-limit"}, ["network.bottleneck.queue.limit", "nothing", "required"]),
     ("network.bottleneck.loss", {"kind": "bernoulli", "p": 1.5}, ["network.bottleneck.loss.p", "1.5", "0 to 1"]),
     ("network.bottleneck.loss", {"kind": "bernoulli", "p": "150 %"}, ["network.bottleneck.loss.p", '"150 %"', "100 %"]),
