@@ -87,9 +87,11 @@ def _acked(row: Mapping[str, Any]) -> float:
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Return, for each interval between two samples, whether it is a timer wait that ended in a retransmission."""
+    """Return, for each interval between two samples, whether it is a timer wait that ended in a retransmission. The wait for a tail probe,
+    and for the ACK with which the recovery begins, is none.
+    """
     made = [False] * max(len(rows) - 1, 0)
-    since = 0
+    since, probed = 0, False
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
         quiet = all(before[key] == now[key] for key in ("unacked", "sacked", "notsent")) and before.get(
             "bytes_acked"
@@ -97,10 +99,11 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
         if now["total_retrans"] > before["total_retrans"] and before["ca_state"] < 3:
             longer = before.get("srtt_us", 0) / 1e6
             tail = now["ca_state"] < 3 and now["notsent"] < now["mss"]
-            if before["unacked"] and not tail and rows[i]["t"] - rows[since]["t"] > longer:
+            probed = probed or tail
+            if before["unacked"] and not probed and rows[i]["t"] - rows[since]["t"] > longer:
                 made[since : i + 1] = [True] * (i + 1 - since)
         if not quiet:
-            since = i + 1
+            since, probed = i + 1, False
     return made
 
 

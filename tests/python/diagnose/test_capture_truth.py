@@ -100,6 +100,16 @@ def test_a_probe_of_the_tail_of_a_sender_without_more_is_no_repair() -> None:
     assert told["application"] == pytest.approx(0.5)
 
 
+def test_the_repair_that_a_probe_of_the_tail_begins_is_counted_from_its_begin() -> None:
+    """Regression: the whole wait since the last arrival was the repair's, unlike in the `limits` table of a run."""
+    still = {"bytes_acked": 5, "notsent": 0}
+    rows = [row(i / 10, **still) for i in range(4)] + [row(i / 10, **still, total_retrans=1) for i in (4, 5)]
+    rows += [row(0.6, **still, total_retrans=2, ca_state=3), row(0.7, bytes_acked=9, notsent=0, total_retrans=2)]
+    told = capture_truth.truth(rows)
+    assert told["repair"] == pytest.approx(0.1)
+    assert told["application"] == pytest.approx(0.6)
+
+
 def test_a_short_rest_that_cwnd_holds_back_is_the_windows() -> None:
     assert capture_truth.truth([row(0.0, notsent=300), row(0.1, notsent=300)])["window"] == pytest.approx(0.1)
     rest = {"notsent": 300, "unacked": 5}
