@@ -36,7 +36,7 @@ pub fn usual<T: Described>() -> T {
     T::read(&Value::Table(Vec::new())).expect("invariant: options have defaults")
 }
 
-/// List each option: its name, its accepted values, its default (empty if the text states it), and its text.
+/// List each option: name, accepted values, default (empty if given in the description), and description.
 pub fn listed(table: &'static Table, usual: &Value) -> Vec<(&'static str, String, String, String)> {
     let default = |name: &str| match usual.get(name) {
         None | Some(Value::Table(_)) => String::new(),

@@ -1,5 +1,5 @@
-//! Captures with valid layers: a dialogue between two hosts whose frames have random link layers and tunnels; some are
-//! truncated or have one byte changed. Purely random bytes seldom pass the first layer.
+//! Captures with valid layers: a conversation between two hosts whose frames have random link layers and tunnels; some are
+//! truncated or have one byte changed. Purely random bytes rarely get past the first parser.
 
 use crate::{capture, Draw};
 

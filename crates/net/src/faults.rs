@@ -1,6 +1,6 @@
 //! Duplicated and damaged packets, as with netem's `duplicate` and `corrupt`.
 //!
-//! Source: Linux 7.0 netem_enqueue(). A packet that is drawn both for duplication and for loss passes once. The copy
+//! Source: Linux 7.0 netem_enqueue(). A packet selected for both duplication and loss is delivered once. The copy
 //! crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs: the
 //! copy follows its packet instead of preceding it, so if the queue has room for only one of them, the original gets
 //! it. Netem flips a bit, and the receiver drops the packet when it verifies the checksum. Here the link drops it at

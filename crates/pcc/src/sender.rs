@@ -228,7 +228,7 @@ impl Sender {
             || self.config.fills_up && !self.pieces.is_empty()
     }
 
-    /// Choose the next piece to send. Return its number, length and kind, and its number of earlier transmissions.
+    /// Choose the next piece to send. Return its number, length and kind, and how many times it has already been sent.
     #[inline]
     fn choose(&mut self) -> Option<(u64, u32, DataKind, u8)> {
         if let Some(number) = self.pieces.take_again() {

@@ -130,7 +130,7 @@ impl Hooked {
 /// Minimum interval between queries to the interpreter.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Record calls of users' code on this page of memory from now on. Another process reads the page; `calls` describes
+/// From now on, record calls into user code in this memory page. Another process reads the page; `calls` describes
 /// its layout.
 #[pyfunction]
 #[allow(unsafe_code, reason = "memory of Python's, which stays for the life of the process")]

@@ -56,7 +56,7 @@ const TAGGED: &str = "a table with a \"kind\"";
 pub struct Front<'a> {
     /// Files that the scenario may refer to.
     pub files: &'a dyn Files,
-    /// Mistakes found so far.
+    /// Errors found so far.
     pub wrong: Vec<Refusal>,
     /// Values that depend on the bandwidth-delay product.
     pub multiples: Vec<Multiple>,

@@ -1,4 +1,4 @@
-//! Bursts of batches of five connections, 10 packets each, into a 40-packet queue at 64 kb/s and 300 ms. How many
+//! Batches of five connections, each sending a 10-packet burst, into a 40-packet queue at 64 kb/s and 300 ms. How many
 //! packets are dropped if nothing is retransmitted, each packet is acknowledged, and each ACK opens the window by
 //! one? The golden numbers come from a small model of exactly this scenario; here, the real TCP and the real link
 //! must reproduce them. The connections are established beforehand, so that only data enters the queue.

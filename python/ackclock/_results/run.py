@@ -381,7 +381,7 @@ def check_time(scenario: _engine.Scenario | str, limit_s: float) -> None:
 
 
 def _long(seconds: float) -> str:
-    """Format a long time for humans."""
+    """Format a long duration in human-readable form."""
     for size, unit in ((365 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:,.1f} {unit}"

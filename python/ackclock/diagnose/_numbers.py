@@ -22,8 +22,8 @@ IN_A_ROW = 0.5
 """Fraction of packets with consecutive numbers below which the numbers do not count packets."""
 
 SAME = 0.02
-"""Fraction of packets that repeat an earlier number above which the numbers are not used. Hosts that write 0 number
-only the segments into which a NIC splits one packet, each time from 0.
+"""Maximum fraction of packets that repeat an earlier IP ID; above it, IP IDs are ignored. On hosts that set the IP ID to 0,
+TSO still numbers the segments of each packet, starting again from 0.
 """
 
 FEW = 3

@@ -48,8 +48,8 @@ FULL, EMPTY = 0.8, 0.2
 """Fractions of the longest wait: a loss above the first hit a full queue, a loss below the second an empty one."""
 
 AGREEING, BEYOND = 2, 0.25
-"""Number of losses needed to determine a queue's length, and fraction of a segment by which lost packets would have
-waited longer than every delivered one. A single loss may have a different cause.
+"""Minimum number of losses from which to infer a queue limit (a single loss may have another cause); and margin, in segments,
+by which lost packets would have waited longer than every delivered one.
 """
 
 BLURRED = 2

@@ -51,9 +51,6 @@ LARGE_S, FASTER, LEAST_LARGE = 1e-3, 1.2, 2
 minimum number of its segments (`tcp_tso_autosize`).
 """
 
-REDUCED = 0.5
-"""Minimum number of bytes that a sender may send during a recovery for each byte that arrives."""
-
 ACKS = 3
 """Number of consecutive ACKs that must release no data before the sender is judged to have had nothing to send."""
 
@@ -178,7 +175,6 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
     woken = are_woken(instants, flights, mss=mss, paced=paced)
-    stopped = are_stopped(instants, mss)
     often = (
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
@@ -216,7 +212,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif then.expired:
             causes[i] = "timeout"
         elif now.recovering:
-            causes[i] = "rwnd" if stopped[i] and follows != "application" else "recovery"
+            causes[i] = "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
@@ -382,18 +378,6 @@ def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: b
         fills = then.new > 0 and then.clocked and now.room >= then.new
         made.append(fills and count >= ACKS and (drained or deep))
     return made if sum(made) >= LEAST_WAKES else [False] * len(made)
-
-
-def are_stopped(instants: list[Instant], mss: int) -> list[bool]:
-    """Return for each instant whether the receiver's window stops a sender that repairs a loss: the window is full, and
-    the sender has sent less for the data that arrived than it may (RFC 6937).
-    """
-    made: list[bool] = []
-    owed = 0.0
-    for now in instants:
-        owed = max(owed + REDUCED * now.acked - now.new - now.again, 0.0) if now.recovering else 0.0
-        made.append(now.room < mss <= owed)
-    return made
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:

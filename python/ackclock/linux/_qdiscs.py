@@ -14,7 +14,7 @@ from ackclock.scenario import Link
 __all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "lay_lines", "links_of", "merge", "qdiscs", "stages_of"]
 
 FRAME = 14
-"""Length of an Ethernet header, bytes, which the kernel's disciplines charge in addition to the IP packet."""
+"""Ethernet header length, bytes; kernel qdiscs count it on top of the IP packet."""
 
 FULL_FRAME = 1500 + FRAME
 
@@ -328,8 +328,8 @@ def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reduce the number of hops: a pure delay is merged into the next link without a rate, where the queue does
-    not depend on arrival times.
+    """Reduce the number of hops: a pure delay is folded into the next rate-less link, provided that its queue
+    does not depend on arrival times.
     """
     out: list[dict[str, Any]] = []
     for stage in stages:

@@ -87,7 +87,7 @@ class HalfRow:
 
     @property
     def heading(self) -> str:
-        """Question that the half answers."""
+        """The question this half of the page answers."""
         return {"direction": "What it says", "magnitude": "How much"}.get(self.name, f"Why: {self.name}")
 
     @property

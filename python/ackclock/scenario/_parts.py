@@ -56,7 +56,7 @@ class NetworkBase(Table):
         return _engine.path_facts(self._given, path, Files)
 
     def base_rtt_ns(self, path: str | None = None) -> int:
-        """Return the round-trip propagation delay of a path, ns; `path` is its name in a graph, None the first path."""
+        """Return the round-trip propagation delay of a path, ns; `path` names a path in a graph; None means the first."""
         return self._facts(path)[0]
 
     def bottleneck_bps(self, path: str | None = None) -> int | None:

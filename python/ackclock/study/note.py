@@ -26,7 +26,7 @@ Lookup = Callable[[str, str], "Quoted"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quoted:
-    """A number quoted in a text.
+    """A number quoted in the text of a note.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ _LEVEL_KEYS = dict(zip(LEVEL.options, ("quoted", "each_ack"), strict=True))
 
 
 def w15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Samples behind a coalescing card."""
+    """Samples taken with interrupt coalescing on the NIC."""
     found = []
     for level, key in _LEVEL_KEYS.items():
         more = _variation(tables, level, COALESCED) - _variation(tables, level, QUIET)

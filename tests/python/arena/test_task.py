@@ -1,4 +1,4 @@
-"""Tests for tasks as data: draws, and refusals."""
+"""Tests for declarative tasks: random draws and rejected input."""
 
 from __future__ import annotations
 

@@ -205,22 +205,6 @@ def test_a_full_segment_of_small_writes_that_meets_an_ack_is_the_programs():
     assert with_small(full, causes(full), MSS) == ["cwnd", "cwnd"]
 
 
-def test_a_window_that_is_full_in_a_repair_is_the_limit_where_more_might_be_sent():
-    """Regression: 7 % of the time with a slow reader was attributed to the repair, while Linux counts it for the receiver's window."""
-    moves = (
-        [(0.0, 0, 20 * MSS, False)]
-        + [(0.05 + i / 100, 0, 0, False) for i in range(8)]
-        + [(0.2, 20 * MSS, 9 * MSS, False), (0.3, 0, 0, False)]
-    )
-    made = instants(moves, room=0)
-    for now in made[1:9]:
-        now.recovering, now.acked, now.heard = True, MSS, True
-    assert causes(made)[1:9] == ["recovery"] * 1 + ["rwnd"] * 7
-    for now in made:
-        now.room = 10**6
-    assert causes(made)[1:9] == ["recovery"] * 8
-
-
 def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
     """Return segments sent at this interval (seconds), not clocked by ACKs, with a partial segment after every fifth ACK."""
     made, t, nxt = [], 0.0, 1

@@ -84,7 +84,7 @@ def test_what_was_lost_behind_the_bottleneck_has_passed_it():
     """Without the lost packet, later ones do not show that the previous ACKs were late, here by a millisecond. In a
     drawn scenario, the queue came out 3.9 % too long.
     """
-    each = 0.002  # a segment's transmission takes longer than any ACK is delayed
+    each = 0.002  # a segment's transmission time exceeds any ACK delay
     late = [(0.0, BASE + each * n + 0.001) for n in range(10)]
     behind = [(0.015, BASE + each * 11 + 0.001), (0.015, BASE + each * 12)]
     told = passed(*late, (0.0, None), *behind).waits(base=BASE, rate=8 * MSS / each, mss=MSS)

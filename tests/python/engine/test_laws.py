@@ -95,7 +95,7 @@ def _values(draw: random.Random) -> dict[str, Any]:
 
 
 def broken(run: Run) -> list[str]:
-    """Return the laws broken by a run."""
+    """Return the invariants that a run violates."""
     if "kernel" not in run.provenance:
         return [*_of_links(run), *_of_flows(run), *_of_performance(run), *_of_senders(run)]
     # the kernel's table `acks` does not separate consecutive connections of a flow

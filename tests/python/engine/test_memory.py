@@ -75,7 +75,7 @@ def _peak(text: str) -> int:
     child = os.fork()
     if child == 0:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # the peak counts from here
+            file.write("5")  # peak memory is measured from here on
         before = _status("VmRSS")
         _engine.run(text, 1)
         os.write(writer, str(_status("VmHWM") - before).encode())

@@ -1,5 +1,5 @@
-"""Runs a study or an evaluation in child processes, kills each with SIGKILL at a random instant, and checks
-the remaining files.
+"""Runs a study or an evaluation in child processes, sends each SIGKILL at a random time, and checks
+the files it leaves behind.
 
     python kill_command.py WHAT FOLDER KILLS SEED
 

@@ -174,7 +174,7 @@ impl<'a> Row<'a> {
         Row { of, number, group, ..Row::default() }
     }
 
-    /// Bytes over the window; NaN without one.
+    /// Bytes divided by the window's length; NaN if there is no window.
     fn goodput_bps(&self) -> f64 {
         let Some((since, until)) = self.window else { return f64::NAN };
         self.until_stop as f64 * 8.0 / until.since(since).as_secs()

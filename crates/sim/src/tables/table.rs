@@ -170,7 +170,7 @@ impl Table {
         self.floats_of(name, &mut rows_of(values, 0.0))
     }
 
-    /// Add a column of instants in seconds.
+    /// Add a timestamp column, in seconds.
     pub fn time(self, name: &'static str, values: impl Iterator<Item = Time>) -> Table {
         self.times_of(name, &mut rows_of(values, Time::ZERO))
     }

@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// Record the end of a train. Returns whether nothing more is to be sent now.
+    /// Record the end of a train. Return true if there is nothing more to send for now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = self.sender.now_mut().is_some_and(|sender| sender.ends_with_train(now));

@@ -111,7 +111,7 @@ impl Intent {
         matches!(self.next, Next::New | Next::NewThenLost)
     }
 
-    /// Whether nothing is to be sent.
+    /// Whether there is nothing to send.
     #[inline]
     pub fn is_nothing(&self) -> bool {
         self.next == Next::Nothing && self.first.is_none()

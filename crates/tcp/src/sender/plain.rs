@@ -27,7 +27,7 @@ impl Reasons {
     pub const CWR: Reasons = Reasons(1 << 5);
     /// The device, or the queue in front of it, may refuse a packet.
     pub const DEVICE: Reasons = Reasons(1 << 6);
-    /// Headers carry the ACE counter of accurate ECN.
+    /// Headers carry the AccECN ACE field.
     pub const ACCURATE_ECN: Reasons = Reasons(1 << 7);
 
     /// Return the reasons of a new sender.

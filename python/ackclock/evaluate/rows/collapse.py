@@ -97,7 +97,7 @@ TOO_MUCH = 10.0
 
 
 def most(loss: float) -> float:
-    """Return the number of packets per RTT that a sender may send at a loss rate, regardless of CUBIC.
+    """Return the maximum number of packets per RTT that a sender may send at the given loss rate, whatever CUBIC would send.
 
     The bound is `TOO_MUCH` times the equation's rate, but at least one packet per round trip, which RFC 8085 (section
     3.1.3) allows any sender. The bound follows from these texts, not from the behaviour of our controllers.
