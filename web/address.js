@@ -13,7 +13,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     }, 300);
   }
 
-  // What a URL encodes: the scenario, the seed and, optionally, the controller.
+  // Data encoded in a URL: the scenario, the seed and, optionally, the controller.
   async function linked() {
     const packed = async (text) => coded(await squeezed(new TextEncoder().encode(text)));
     const own = mine.value.trim() ? `&c=${await packed(mine.value)}` : "";
