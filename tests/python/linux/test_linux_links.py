@@ -94,16 +94,16 @@ def delays_us(run: Any, folder: Path) -> list[float]:
     return found
 
 
-def test_the_kernels_delays_have_the_simulators_distribution(tmp_path: Path) -> None:
-    def kernel(made: ackclock.Scenario, **given: Any) -> None:
+def test_the_kernels_delays_have_the_simulators_distribution(kernel: linux.Kernel, tmp_path: Path) -> None:
+    def real(made: ackclock.Scenario, **given: Any) -> None:
         linux.run(made, network="qdisc", **given)
 
-    ours, theirs = delays_us(ackclock.run, tmp_path), delays_us(kernel, tmp_path)
+    ours, theirs = delays_us(ackclock.run, tmp_path), delays_us(real, tmp_path)
     assert min(len(ours), len(theirs)) > 2900
     assert ks_2samp(ours, theirs).pvalue > 1e-4
 
 
-def test_every_event_through_tbf_is_the_kernels() -> None:
+def test_every_event_through_tbf_is_the_kernels(kernel: linux.Kernel) -> None:
     found = compare(scenario(BUCKET, access={"rate": "1 Gbit/s"}), network="qdisc")
     assert found.identical, found.divergence
     assert found.events > 1000
