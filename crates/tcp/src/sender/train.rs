@@ -13,8 +13,9 @@ impl Sender {
     pub fn train_length(&self, now: Time) -> u32 {
         #[cfg(debug_assertions)]
         self.recount_reasons();
-        let was_idle = self.board.packets_out() == 0;
-        if !self.reasons.is_empty() || !self.intent.is_new_data() || was_idle {
+        let pipe = self.board.pipe();
+        // With nothing in flight the controller hears of a start, also if all that is outstanding is lost.
+        if !self.reasons.is_empty() || !self.intent.is_new_data() || pipe == 0 {
             return 0;
         }
         let longest = match &self.pacer {
@@ -25,7 +26,7 @@ impl Sender {
         // The FIN is sent with the last byte or alone, so `poll` sends it.
         let written = self.stream.end() - self.stream.fin_due() as u64;
         let bytes = written.min(self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
-        let most = self.window.cwnd.saturating_sub(self.board.pipe()).min(longest);
+        let most = self.window.cwnd.saturating_sub(pipe).min(longest);
         match most as u64 * self.smss as u64 {
             wanted if wanted <= bytes => most,
             _ => (bytes / self.smss as u64) as u32,
