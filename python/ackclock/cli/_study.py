@@ -529,8 +529,15 @@ def edges(
         typer.Option("--only", metavar="CONSTANT", help="Vary this constant alone, such as path.DELAY. Repeatable."),
     ] = NOTHING,
     jobs: Jobs = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(parser=file_name, metavar="DIR", help="Keep runs in this folder and reuse those it holds."),
+    ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Keep the verdicts that changed, beside the study's record.")
+        bool,
+        typer.Option(
+            "--record", help="Keep the verdicts that changed, beside the study's record, after each constant."
+        ),
     ] = False,
 ) -> int:
     """Vary the constants that a study adopted. Each alone, with the same seeds; shows which verdicts change."""
@@ -540,25 +547,41 @@ def edges(
     found = _get(name)
     if scale not in SCALES:
         raise InputError(f"--scale: found {quote(scale)}; allowed: {one_of(scale, SCALES)}")
-    known = [e.constant for e in found.edges]
+    known = [e.place for e in found.edges]
     for constant in only:
         if constant not in known:
             raise InputError(
                 f"--only: found {quote(constant)}; allowed: {one_of(constant, known) if known else 'none, for the study declares none'}"
             )
-    if record and only:
-        raise InputError("--record: found it beside --only; allowed: all constants")
-    chosen = [e for e in found.edges if not only or e.constant in only]
+    chosen = [e for e in found.edges if not only or e.place in only]
+    turned = set[tuple[str, str]]()
+
+    def done(one: varied.Varied) -> None:
+        turned.update((t.claim, t.half) for t in one.turned)
+        if record:
+            varied.write(found, one, scale=scale, **_taken())
+        for t in one.turned:
+            instead = f" in place of {t.adopted}" if t.adopted else ""
+            _terminal.say(f"{t.edge} {t.neighbour}{instead}: {t.claim}, {t.half}: {t.before} to {t.after}")
+        for value, moved in zip(one.edge.neighbours, one.moved, strict=True):
+            if not moved:
+                _terminal.warn(f"ackclock: {one.edge.name} {one.edge.told(value)}: no number moves")
+
     with _terminal.progress() as progress:
-        plan = Plan(scale=scale, jobs=jobs or _terminal.cpus(), progress=progress, name=found.name)
-        turned = _terminal.interruptible(lambda: varied.vary(found, plan, chosen))
-    for one in turned:
-        _terminal.say(
-            f"{one.edge} {one.neighbour} in place of {one.adopted}: {one.claim}, {one.half}: {one.before} to {one.after}"
-        )
-    _terminal.say(f"{len(chosen)} constants varied, {len({(t.claim, t.half) for t in turned})} verdicts turn")
-    if record and (path := varied.write(found, turned, scale=scale, **_taken())) is not None:
-        _terminal.warn(f"ackclock: recorded in {path}")
+
+        def vary() -> None:
+            # SQLite connections belong to the thread that opens them
+            from ackclock.sweep import Store
+
+            with ExitStack() as stack:
+                kept = None if store is None else stack.enter_context(Store(store, write=True))
+                plan = Plan(scale=scale, jobs=jobs or _terminal.cpus(), progress=progress, store=kept, name=found.name)
+                varied.vary(found, plan, chosen, done)
+
+        _terminal.interruptible(vary)
+    _terminal.say(f"{len(chosen)} constants varied, {len(turned)} verdicts turn")
+    if record and found.record is not None:
+        _terminal.warn(f"ackclock: recorded in {found.record.with_name(varied.FILE)}")
     return 0
 
 
