@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +27,7 @@ from ackclock.judge.estimates import Z95
 from ackclock.judge.evidence import Evidence
 from ackclock.study.claim import Judged, Tables
 from ackclock.study.edge import Edge
+from ackclock.study.reach import Lazy, reads
 from ackclock.study.record import LARGEST, as_written
 
 if TYPE_CHECKING:
@@ -146,16 +148,17 @@ def vary(
     unknown = next((name for name in sorted(used) if name not in known), None)
     if unknown is not None:
         raise InputError(f"edges: found the experiment {quote(unknown)}; allowed: {one_of(unknown, known)}")
-    tables = carry_out([e for e in study.experiments if e.name in _needed(study, used)], plan).tables
+    tables = Lazy(study.experiments, plan)
     found = []
     for edge in edges:
         touched = [e for e in study.experiments if e.name in edge.experiments]
-        before = dict(_judged(study, tables, edge.experiments))
+        names = set[str]().union(*(tables.run(e) for e in touched))
+        before = dict(_judged(study, tables, names))
         moved, turned = [], list[Turned]()
         for value in edge.neighbours:
             with _neighbour(study, edge, value, plan) as (adopted, own_plan):
-                own = {**tables, **carry_out(touched, own_plan).tables}
-                after = dict(_judged(study, own, edge.experiments))
+                own = ChainMap(carry_out(touched, own_plan).tables, tables)  # type: ignore[arg-type]
+                after = dict(_judged(study, own, names))
             moved.append(_differing(before, after))
             turned += _turned(edge, adopted, edge.told(value), before, after)
         one = Varied(edge=edge, moved=tuple(moved), turned=tuple(turned))
@@ -195,23 +198,19 @@ def _differing(before: _Halves, after: _Halves) -> int:
     )
 
 
-def _needed(study: Study, touched: set[str]) -> set[str]:
-    """Return the experiments to run before anything is varied: all of them if any constant affects an experiment, because claims may read several."""
-    return {e.name for e in study.experiments} if touched else set()
-
-
-def _judged(study: Study, tables: Tables, experiments: Sequence[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
-    """Judge the halves that read one of these experiments."""
+def _judged(study: Study, tables: Tables, touched: set[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
+    """Judge the halves that read one of these tables."""
     from ackclock.study.reading import Read
 
     for claim in study.claims:
         if claim.not_comparable:
             continue
         for half, criterion in claim.halves:
-            looked_at = Read(tables)
-            judged = criterion.judge(looked_at)
-            if {name.partition(".")[0] for name in looked_at.seen} & set(experiments):
-                yield (claim.id, half), judged
+            if reads(criterion.measure, touched):
+                looked_at = Read(tables)
+                judged = criterion.judge(looked_at)
+                if looked_at.seen & touched:
+                    yield (claim.id, half), judged
 
 
 def turns(first: Judged, second: Judged) -> bool:

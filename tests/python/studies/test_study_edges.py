@@ -11,9 +11,11 @@ from ackclock import Scenario, studies
 from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.report import render
-from ackclock.study import held_out
+from ackclock.study import Plan, held_out
 from ackclock.study.edge import Edge
-from ackclock.study.edges import FILE, read, words
+from ackclock.study.edges import FILE, read, vary, words
+from ackclock.study.reach import reads
+from ackclock.study.reading import Read
 from ackclock.study.record import Record
 
 LINK = {
@@ -222,3 +224,28 @@ def test_held_out_words_stand_beside_the_recorded_one(folder):
     html = render(study.run().page())
     assert "Other seeds" in html
     assert "1 of 1 halves keep their recorded word" in html
+
+
+@pytest.mark.deep
+def test_a_half_reads_no_table_that_its_program_does_not_name():
+    """What `reads` rules out is left out when a constant is varied."""
+    study = studies.get("slow-start")
+    tables = study.run(seeds=12).tables
+    for claim in study.claims:
+        for half, criterion in claim.halves:
+            looked_at = Read(tables)
+            if not claim.not_comparable:
+                criterion.judge(looked_at)
+            missed = {name for name in looked_at.seen if not reads(criterion.measure, {name})}
+            assert not missed, (claim.id, half)
+
+
+def test_only_experiments_that_a_claim_reads_are_run(folder):
+    twice = PROGRAM.replace(
+        'EXPERIMENTS = (Experiment(name="one", title="one", run=run),)',
+        'def never(plan):\n    raise RuntimeError("run")\n\nEXPERIMENTS = (Experiment(name="one", title="one", run=run), Experiment(name="two", title="two", run=never))',
+    )
+    (folder / "study.py").write_text(twice)
+    study = studies.get(str(folder))
+    turned = vary(study, Plan(), study.edges[:1])
+    assert [(one.claim, one.before, one.after) for one in turned] == [("X1", "holds", "fails")]
