@@ -87,6 +87,8 @@ class Options:
         A plan written earlier, from whose hash the seeds follow.
     held_out
         A text fixed in advance, from which the seeds follow.
+    claims
+        The only claims to judge; empty: all.
     """
 
     scale: str
@@ -100,6 +102,7 @@ class Options:
     kernel: bool = False
     registered: Path | None = None
     held_out: str = ""
+    claims: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse invalid options before anything is run."""
@@ -188,6 +191,10 @@ def run(
             help="Take the seeds from this text, fixed beforehand, and count the verdicts that hold. --record keeps them beside the record.",
         ),
     ] = "",
+    claim: Annotated[
+        list[str],
+        typer.Option(metavar="ID", help="Judge this claim alone, and run only what it reads. Repeatable."),
+    ] = NOTHING,
     decide: Annotated[
         list[str],
         typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
@@ -223,7 +230,14 @@ def run(
         kernel=backend == "both",
         registered=registered,
         held_out=held_out,
+        claims=tuple(claim),
     )
+    if claim and (
+        len(names) != 1 or out is not None or readings or decide or backend != "sim" or held_out or registered
+    ):
+        raise InputError(
+            "--claim: found it beside several names or other options; allowed: one study, --scale, --seeds, --jobs, --store, --record, --json"
+        )
     if held_out and (registered is not None or seeds is not None or len(names) != 1):
         raise InputError(
             "--held-out: found it beside --registered, --seeds or several names; allowed: one study with the runs of its scale"
@@ -255,6 +269,10 @@ def _run_one(name: str, options: Options) -> int:
     """Run a study, print its claims, write its report."""
     found = _get(name)
     options.check()
+    known = [c.id for c in found.claims]
+    for claim in options.claims:
+        if claim not in known:
+            raise InputError(f"--claim: found {quote(claim)}; allowed: {one_of(claim, known)}")
     with _terminal.progress() as progress, _executor(options) as executor:
         result = _terminal.interruptible(lambda: _run(found, options, progress, executor))
         report = None if options.out is None else result.write(options.out)
@@ -416,6 +434,7 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
         readings=options.readings,
         registered=options.held_out or _registered(found, options.registered),
         held_out=bool(options.held_out),
+        claims=options.claims,
     )
     if options.store is None:
         return _with_kernel(asked(), options, progress)

@@ -28,7 +28,7 @@ from ackclock.judge.evidence import Evidence
 from ackclock.study.claim import Judged, Tables
 from ackclock.study.edge import Edge
 from ackclock.study.reach import Lazy, reads
-from ackclock.study.record import LARGEST, as_written
+from ackclock.study.record import LARGEST, as_written, build
 
 if TYPE_CHECKING:
     from ackclock.study.plan import Plan
@@ -252,7 +252,7 @@ def write(study: Study, varied: Varied, *, scale: str, version: str, date: str) 
     entry = {
         **{key: own[key] for key in ("name", "constant", "key", "neighbours", "times")},
         "moved": varied.moved,
-        "taken": {"version": version, "date": date, "scale": scale},
+        "taken": {"version": version, "date": date, "build": build(), "scale": scale},
         "turned": [asdict(one) for one in varied.turned],
     }
     kept = {one["name"]: one for one in _entries(path)} | {varied.edge.name: entry}

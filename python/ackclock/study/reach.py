@@ -4,6 +4,7 @@ a constant runs only the experiments that its claims need.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ackclock.study.plan import Plan
-    from ackclock.study.study import Experiment
+    from ackclock.study.study import Experiment, Ran
 
 
 class Lazy(Mapping[str, "pl.DataFrame"]):
@@ -31,6 +32,7 @@ class Lazy(Mapping[str, "pl.DataFrame"]):
         self._plan = plan
         self._tables: dict[str, pl.DataFrame] = {}
         self._of: dict[str, set[str]] = {}
+        self._ran: list[Ran] = []
 
     def __getitem__(self, name: str) -> pl.DataFrame:
         while name not in self._tables and self._left:
@@ -46,15 +48,26 @@ class Lazy(Mapping[str, "pl.DataFrame"]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    @property
+    def ran(self) -> Ran:
+        """Results of the experiments that were run."""
+        from ackclock.study.study import Ran
+
+        found = Ran(tables={**self._tables}, digest=hashlib.sha256(), runs=0)
+        for one in self._ran:
+            found.add(one)
+        return found
+
     def run(self, experiment: Experiment) -> set[str]:
         """Run an experiment, unless it has been. Return the names of its tables."""
         from ackclock.study.study import carry_out
 
         if experiment.name not in self._of:
             self._left.remove(experiment)
-            made = carry_out([experiment], self._plan).tables
-            self._tables |= made
-            self._of[experiment.name] = set(made)
+            made = carry_out([experiment], self._plan)
+            self._tables |= made.tables
+            self._ran.append(made)
+            self._of[experiment.name] = set(made.tables)
         return self._of[experiment.name]
 
 

@@ -53,6 +53,8 @@ class StudyResult:
         Hash of the plan from which the seeds were derived, or the text of held-out seeds; empty if there was neither.
     held_out
         Whether `registered` is the text.
+    partial
+        Whether only some claims were judged.
     """
 
     study: Study
@@ -67,6 +69,7 @@ class StudyResult:
     kernel: KernelRecord | None = None
     registered: str = ""
     held_out: bool = False
+    partial: bool = False
 
     @property
     def recorded(self) -> Record:
@@ -154,7 +157,7 @@ class StudyResult:
             raise InputError(f"--record: found --seeds {self.seeds}; allowed: the seeds of a scale")
         if self.registered:
             raise InputError("--record: found --registered, whose seeds are others; allowed: the seeds of a scale")
-        write(self.study.record, self.scale, self.outcomes, version=version, date=date)
+        write(self.study.record, self.scale, self.outcomes, version=version, date=date, partial=self.partial)
         return self.study.record
 
     def to_json(self) -> dict[str, Any]:

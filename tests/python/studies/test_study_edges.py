@@ -240,6 +240,31 @@ def test_a_half_reads_no_table_that_its_program_does_not_name():
             assert not missed, (claim.id, half)
 
 
+def test_one_claim_is_judged_and_recorded_alone(folder, capsys):
+    """The experiments that it does not read are not run, and the record keeps the other claims."""
+    twice = PROGRAM.replace(
+        'EXPERIMENTS = (Experiment(name="one", title="one", run=run),)',
+        'def other(plan):\n    raise RuntimeError("run")\n\nEXPERIMENTS = (Experiment(name="two", title="two", run=other), Experiment(name="one", title="one", run=run))',
+    )
+    second = (
+        '[[claims]]\nid = "X2"\nstatement = "Too."\nplace = "p. 2"\ndirection = { measure = "sent", less_than = 8.5 }\n'
+    )
+    (folder / "study.toml").write_text(TABLE + second)
+    assert main(["study", "run", str(folder), "--record"]) == 0
+    (folder / "study.py").write_text(twice)
+    (folder / "study.toml").write_text((TABLE + second).replace("more_than = 8.5", "more_than = 9.5"))
+    capsys.readouterr()
+    assert main(["study", "run", str(folder), "--claim", "X1"]) == 1
+    assert "not as recorded: X1: fails, recorded holds" in capsys.readouterr().err
+    assert main(["study", "run", str(folder), "--claim", "X1", "--record"]) == 0
+    record = studies.get(str(folder)).recorded("quick")
+    assert {name: str(record.verdict(name)) for name in ("X1", "X2")} == {"X1": "fails", "X2": "fails"}
+    assert record.taken["X1"].startswith("version ")
+    assert "X2" not in record.taken
+    assert main(["study", "run", str(folder), "--claim", "X9"]) == 2
+    assert main(["study", "run", str(folder), "--claim", "X1", "--held-out", "a"]) == 2
+
+
 def test_only_experiments_that_a_claim_reads_are_run(folder):
     twice = PROGRAM.replace(
         'EXPERIMENTS = (Experiment(name="one", title="one", run=run),)',
