@@ -28,7 +28,7 @@ TRIPS = 2
 """Number of handshake RTTs within which data may still follow an ACK that has just passed."""
 
 STEADY, NEAR = 0.8, 0.15
-"""Fraction of the time with arrivals at one rate, and tolerance of that rate, for arrivals to count as steady."""
+"""Minimum fraction of the time with arrivals at a single rate, and tolerance of that rate, for steady arrivals."""
 
 WINDOW = 10
 """Number of segments over which a rate is measured."""
