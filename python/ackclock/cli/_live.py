@@ -76,6 +76,13 @@ def live(
     seed: Annotated[
         int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of every random stream.")
     ] = 1,
+    ipv6: Annotated[
+        bool, typer.Option("--ipv6", help="Hosts have an address of IPv6, too; their names lead to both.")
+    ] = False,
+    write: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="What senders of the scenario's own flows write at once (default: 256 KiB)."),
+    ] = None,
     change: Annotated[
         list[str],
         typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario. Repeatable."),
@@ -154,6 +161,8 @@ def live(
             programs,
             flows=flows,
             seed=seed,
+            ipv6=ipv6,
+            write=_write(write),
             out=out,
             root=root,
             environment=dict(_assigned("--env", env, "a variable, e.g. LANG=C")),
@@ -174,6 +183,21 @@ def live(
         if out is not None:
             _terminal.show(f"written: {out}")
     return 0 if all(one.ok for one in result.programs if one.program.counts) else 1
+
+
+def _write(text: str | None) -> int | None:
+    from ackclock import units
+
+    if text is None:
+        return None
+    allowed = "a size of 1 byte to 16 MiB, e.g. 128 KiB"
+    try:
+        size = units.whole(text, units.SIZE)
+    except ScenarioError:
+        size = 0
+    if not 1 <= size <= 1 << 24:
+        raise InputError(f"--write: found {quote(text)}; allowed: {allowed}")
+    return size
 
 
 def _programs(
