@@ -499,6 +499,31 @@ def compare(
         )
     workers = Workers(jobs=jobs, scheduler=scheduler)
     pairs = seeds or 20
+    names = (first.stem, second.stem)
+    if names[0] == names[1]:
+        names = (str(first), str(second))
+    if names[0] == names[1]:
+        names = ("first", "second")
+    from ackclock.cli import _live_arms
+
+    if _live_arms.named(first, second):
+        _live_arms.compare(
+            (first, second),
+            names=names,
+            seeds=pairs,
+            metrics=metric,
+            out=out,
+            jobs=jobs or _terminal.cpus(),
+            own_code=own_code,
+            as_json=as_json,
+            apart={
+                "--until-width": until_width,
+                "--population": population,
+                "--scheduler": scheduler,
+                "--stack": stack,
+            },
+        )
+        return
     from ackclock import population as populations
     from ackclock.scenario import load
     from ackclock.sweep import Precision
@@ -509,11 +534,6 @@ def compare(
     arms.check_metrics(metric)
     load_stacks(stack)
     scenarios = [load(path, own_code=own_code) for path in (first, second)]
-    names = (first.stem, second.stem)
-    if names[0] == names[1]:
-        names = (str(first), str(second))
-    if names[0] == names[1]:
-        names = ("first", "second")
     precision = None
     if until_width is not None:
         wanted = metric[0] if metric else "goodput_bps"
