@@ -499,11 +499,7 @@ def compare(
         )
     workers = Workers(jobs=jobs, scheduler=scheduler)
     pairs = seeds or 20
-    names = (first.stem, second.stem)
-    if names[0] == names[1]:
-        names = (str(first), str(second))
-    if names[0] == names[1]:
-        names = ("first", "second")
+    names = _arm_names(first, second)
     from ackclock.cli import _live_arms
 
     if _live_arms.named(first, second):
@@ -571,6 +567,14 @@ def compare(
     _terminal.show(found.table())
     if drawn_from is not None:
         _terminal.say(f"each pair on a path of its own, drawn from {drawn_from.told}")
+
+
+def _arm_names(first: Path, second: Path) -> tuple[str, str]:
+    """Return the names of two arms: those of their files, as short as they differ."""
+    for names in ((first.stem, second.stem), (str(first), str(second))):
+        if names[0] != names[1]:
+            return names
+    return "first", "second"
 
 
 def told(tell: _terminal.Progress) -> Callable[[Status], None]:
