@@ -43,8 +43,9 @@ EXACT, SOME, MUCH, CLOCKED = (
 )
 AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
 BARE_CLOCK = "bare metal, sender's clock"
-SOON = (TCP, BARE_CLOCK, CLOCKED)
-"""Environments where flows reach equal shares well before `SOON_S`."""
+BARE_LATE, APART = "bare metal, 0 to 1 ms late", "bare metal, two clocks 10 ppm apart"
+SOON = (TCP, BARE_CLOCK, CLOCKED, BARE_LATE, APART)
+"""Environments observed for `SOON_S`: claims ask whether flows reach equal shares by then."""
 TWO = "Mininet, 2 processors"
 """The blog's other figure with two flows, on an m3-large."""
 
@@ -59,12 +60,19 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
     SOME: (PCC, testbed.IDEAL, "120 us"),
     MUCH: (PCC, testbed.IDEAL, "1 ms"),
     CLOCKED: (PCC, Model(host=CLOCK, both=True), "0 s"),
+    BARE_LATE: (PCC, testbed.BARE, "1 ms"),
+    APART: (PCC, Model(capacity=testbed.PIPES[testbed.TICK_8_0]), "0 s"),
 }
 """Kind -> controller, environment, maximum random delay on the way to the bottleneck (0.12 ms: one packet's serialisation time there)."""
 
-KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
+PERIODS = {APART: ("1 ms", "1000010 ns")}
+"""Kind -> period of each sender's own clock. Elsewhere both senders are on one machine, so that they wake at the same instants."""
+
+KEYS = {
+    BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact", BARE_LATE: "late", APART: "apart",
+}  # fmt: skip
 """Environments mentioned in notes -> their names; the others have fewer seeds."""
-FEW = (BARE, TCP, BARE_CLOCK, TWO)
+FEW = (BARE, TCP, BARE_CLOCK, BARE_LATE, APART, TWO)
 """Kinds at quick scale. The last one runs once, for a figure: C23 needs at least `LEAST_RUNS` runs."""
 
 NEAR, HELD_S = 0.1, 5
@@ -116,11 +124,11 @@ Kinds = Mapping[str, tuple[str, str | Model, str]]
 def _long(kinds: Kinds, seeds: int) -> list[Cell]:
     return [
         Cell(
-            scenario=joined(controller, model, jitter, watched(kind)),
+            scenario=own_clocks(joined(controller, model, jitter, watched(kind)), kind),
             keys={"kind": kind},
             stream="pair",
             seeds=seeds
-            if kind in (BARE, TCP, BARE_CLOCK)
+            if kind in (BARE, TCP, BARE_CLOCK, BARE_LATE, APART)
             else (seeds - 4 if seeds > FEWEST else 1)
             if kind == TWO
             else max(2, seeds // 3),
@@ -146,10 +154,20 @@ def joined(controller: str, model: str | Model, jitter: str, watched_s: int = WA
     return Scenario.from_dict({**written, "duration": f"{JOINS_S + watched_s} s", "flows": flows})
 
 
+def own_clocks(scenario: Scenario, kind: str) -> Scenario:
+    """The scenario with a clock of its own for each sender, if the kind has them."""
+    if kind not in PERIODS:
+        return scenario
+    made = scenario.to_dict()
+    hosts = [{"name": f"clock {i}", "tick": period} for i, period in enumerate(PERIODS[kind])]
+    flows = [{**flow, "host": host["name"]} for flow, host in zip(made["flows"], hosts, strict=True)]
+    return Scenario.from_dict({**made, "hosts": hosts, "flows": flows})
+
+
 def _early(kinds: Kinds, seeds: int) -> list[Cell]:
     return [
         Cell(
-            scenario=early(controller, model, jitter),
+            scenario=own_clocks(early(controller, model, jitter), kind),
             keys={"kind": kind},
             stream="pair",
             seeds=max(2, seeds // 4),
@@ -219,7 +237,7 @@ def pick(tables: Tables, kind: str, column: str) -> Array:
     return t[column].cast(pl.Float64).to_numpy()
 
 
-SHOWN = (BARE, BARE_CLOCK, TWO, TCP)
+SHOWN = (BARE, BARE_CLOCK, APART, TCP)
 
 
 def figure(tables: Tables) -> Figure:
@@ -266,10 +284,22 @@ def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time to equal shares, s, with senders that wake up at ticks of a kernel clock."""
-    cap = float(watched(BARE_CLOCK))
-    return [Evidence.reached(pick(tables, BARE_CLOCK, "seconds"), cap, f"{BARE_CLOCK}: equal after", bound)]
+def c9_late(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Time to equal shares, s, with departures that are late at random; two clocks stand beside."""
+    return [_equal(tables, BARE_LATE, bound), _equal(tables, APART, Bound(), weighs=False)]
+
+
+def c9_one_clock(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Time to equal shares, s, with senders that wake at ticks of one kernel clock; two clocks are the control."""
+    return [_equal(tables, BARE_CLOCK, bound), _equal(tables, APART, Bound(), weighs=False)]
+
+
+def _equal(tables: Tables, kind: str, bound: Bound, *, weighs: bool = True) -> Evidence:
+    """Time to equal shares of one kind."""
+    found = pick(tables, kind, "seconds")
+    return Evidence.reached(
+        found, float(watched(kind)), f"{kind}: equal after", bound, weighs=weighs, key=f"cause_{KEYS[kind]}"
+    )
 
 
 def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
