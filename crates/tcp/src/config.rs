@@ -420,9 +420,26 @@ impl Config {
     }
 
     /// Set the first window of the end that connects to this many segments, without timestamps, of which it does not know
-    /// yet (Linux `tcp_connect_init`).
-    pub fn offer_first_segments(&mut self, segments: u32) {
+    /// yet (Linux `tcp_connect_init`). The first buffer is enlarged for them, but not beyond the largest one, `receive_buffer`,
+    /// if that is set; both ends then offer at most the whole segments that fit (Linux: a route's `initrwnd` and
+    /// `tcp_rmem`).
+    pub fn offer_first_segments(&mut self, segments: u32, receive_buffer: Option<u64>) {
+        let first = segments.saturating_mul(self.payload());
         self.initiator_rwnd = segments.saturating_mul(self.payload() + 12 * self.timestamps as u32);
+        let Some(bytes) = receive_buffer else { return };
+        let most = Share::default().window(self.receive_memory);
+        self.first_buffer = self.first_buffer.max(first as u64).min(most);
+        self.receive_buffer = bytes;
+        let initiator =
+            self.initiator_rwnd.min(self.whole_segments(self.payload() + 12 * self.timestamps as u32));
+        (self.initial_rwnd, self.initiator_rwnd) =
+            (first.min(self.whole_segments(self.payload())), initiator);
+    }
+
+    /// Bytes of the whole segments that fit into the first buffer.
+    fn whole_segments(&self, segment: u32) -> u32 {
+        let (first, segment) = (self.first_buffer, segment as u64);
+        (if first > segment { first / segment * segment } else { first }) as u32
     }
 
     /// Length of a timer tick; zero: exact timers.
