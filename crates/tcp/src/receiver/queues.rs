@@ -69,9 +69,9 @@ pub(super) struct Tail {
 /// How a packet was added to the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Joined {
-    /// Its payload was copied; all its memory is free.
+    /// A copy of its payload; all its memory is free.
     Copied,
-    /// Its fragments were moved; its head is free.
+    /// The fragments themselves; its head is free.
     Moved,
 }
 
