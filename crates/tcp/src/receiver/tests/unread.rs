@@ -9,7 +9,7 @@ use ackclock_core::accecn::AccEcnOption;
 fn together(packet_memory: PacketMemory, len: u32, packets: u64) -> (u64, u64) {
     let mut config = Config { application_waits: true, ..Config::profile("linux-6").expect("a profile") };
     config.switches.packet_memory = packet_memory;
-    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
     receiver.negotiated(true, true);
     receiver.on_syn();
     receiver.begin(Time(1), len);
@@ -42,7 +42,7 @@ fn a_first_segment_as_large_as_the_estimate_measures_the_round_trip() {
         [(268, Share::default(), 100), (1448, Share::default(), 0), (20, Share::of(268, 1280), 100)]
     {
         let config = Config::profile("linux-6").expect("a profile");
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
         receiver.negotiated(true, true);
         receiver.on_syn();
         receiver.begin(Time(1), smss);
