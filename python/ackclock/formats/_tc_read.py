@@ -151,14 +151,17 @@ def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
             # delay all packets except this fraction, which then overtakes the others
             ops.append(Op("reorder", {"probability": round(1 - reorder["share"], 9), "extra_delay": time_of(delay)}))
             delay = 0
-    if jitter:
+    if jitter and rate is None:
         ops.append(Op("jitter", {"delay": delay, "netem_jitter": {"deviation": time_of(jitter), **form}}))
-    elif delay:
+    elif delay and not jitter:
         ops.append(Op("delay", delay))
     held = [] if limit >= UNLIMITED else [Op("limit", limit)]
     if rate is None:
         return ops, held
     made: Link = {"rate": rate_of(rate)}
+    if jitter:  # netem delays packets, then transmits them
+        made["delay"] = time_of(delay)
+        made["netem_jitter"] = {"deviation": time_of(jitter), **form, "before_rate": True}
     if held and delay + jitter:
         made["queue"] = {"kind": "netem-limit", "limit": f"{limit} packets"}
     elif held:

@@ -128,7 +128,7 @@ class _Device:
         if node.kind == "netem":
             ops, after = netem(node, missing)
             below = [op for child in children for op in self._walk(child, missing)]
-            if below and rate is None and any(op.kind == "rate" for op in below):
+            if below and rate is None and any(op.kind in ("rate", "shaper") for op in below):
                 after = [op for op in after if op.kind != "limit" or _told(op, missing, node)]
             return [*ops, *after, *below]
         if node.kind == "tbf":
@@ -152,7 +152,7 @@ class _Device:
                     made["queue"] = {"kind": "netem-limit", "limit": f"{op.value} packets"}
                 else:
                     ops.append(op)
-        return [*ops, Op("rate", made)]
+        return [*ops, Op("shaper", made)]
 
     def _classes(self, node: Discipline, missing: list[str]) -> list[Op]:
         """Return the operations of the class that receives all packets: the shaper's default, else the first."""
@@ -326,8 +326,8 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
     links: list[Link] = []
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
-    for op in ops:
-        where = {"queue": 1, "rate": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}.get(op.kind, 0)
+    for op in _told_once(ops):
+        where = {"queue": 1, "rate": 1, "shaper": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}.get(op.kind, 0)
         if where < 0:
             continue
         if (where <= stage and not (where == stage == 0)) or not links:
@@ -339,9 +339,9 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
                 link["loss"] = _both(link["loss"], op.value, missing)
             case "duplicate" | "corrupt" if op.kind in link:
                 missing.append(f"{op.kind} again, {100 * op.value:g}%: left out")
-            case "rate" if "queue" in link and "rate" not in link:
+            case "rate" | "shaper" if "queue" in link and "rate" not in link:
                 link |= {**op.value, "queue": link["queue"]}
-            case "rate":
+            case "rate" | "shaper":
                 link |= op.value
             case "queue":
                 link["queue"] = op.value
@@ -366,6 +366,24 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
         ):
             del link["queue"]  # without a delay the limit has no effect
     return [link for link in links if link]
+
+
+def _told_once(ops: list[Op]) -> list[Op]:
+    """Merge the rate of a line behind a shaper: HTB and CAKE release a packet when its transmission begins, so
+    `ackclock export` writes the time of the transmission as a netem behind them.
+    """
+    made: list[Op] = []
+    for op in ops:
+        last = next((of for of in reversed(made) if of.kind != "delay"), None)
+        alone = op.kind == "rate" and set(op.value) == {"rate"} and last is not None
+        if alone and last.kind == "shaper" and last.value["rate"] == op.value["rate"] and "capacity" not in last.value:
+            continue
+        if alone and last.kind == "queue" and "bandwidth" in last.value:
+            at = made.index(last)
+            made[at] = Op("shaper", {**op.value, "queue": last.value})
+            continue
+        made.append(op)
+    return made
 
 
 def _joined(links: list[Link]) -> list[Link]:
