@@ -31,6 +31,7 @@ use cheats::Cheats;
 use ecn::Marks;
 use headers::Stamps;
 use reading::Reader;
+pub use reading::ReadingPace;
 use reassembly::Reassembly;
 pub(crate) use resting::Resting;
 
@@ -113,6 +114,7 @@ impl Receiver {
     pub fn begin(&mut self, now: Time) {
         self.acks.last_data = now;
         self.window.begin(now);
+        self.begin_reading(now);
     }
 
     /// Account for the peer's SYN, which has offset 0.
@@ -277,7 +279,15 @@ impl Receiver {
             self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
             let in_order = self.memory(waiting) - self.assembly.gathered;
+            let before = self.assembly.gathered;
             let kept = self.insert(start, end);
+            if self.reader.explicit {
+                self.reserve(
+                    self.window.packet_memory(seg.len),
+                    self.assembly.gathered.saturating_sub(before),
+                );
+                self.doubt_memory();
+            }
             if self.acks.early.is_some() {
                 self.acks.decrement_quickack(&self.window);
                 self.acks.acknowledged();
@@ -345,6 +355,8 @@ impl Receiver {
         let gap = !self.assembly.out_of_order.is_empty();
         let (buffer, memory) = if gap { self.close_gaps(seg) } else { (end, 0) };
         if explicit_reads {
+            self.predict_memory(taken);
+            self.wake_reader(now);
             return None;
         }
         let queued = self.rcv_nxt - end;
