@@ -88,6 +88,7 @@ CONTENTS = """
 ```{toctree}
 :hidden:
 :caption: Start
+docs/README
 Tutorial <docs/tutorial>
 Gallery <docs/gallery/index>
 docs/how-to/README

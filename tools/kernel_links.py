@@ -129,7 +129,7 @@ def overtaken(numbers: NDArray[np.int64]) -> float:
 
 
 def successive(delays: Delays, numbers: NDArray[np.int64]) -> float:
-    """Return the correlation of the delays of successive packets."""
+    """Return the correlation between the delays of successive packets."""
     ordered = delays[np.argsort(numbers)]
     return float(np.corrcoef(ordered[:-1], ordered[1:])[0, 1])
 

@@ -311,7 +311,7 @@ pub enum Class {
 pub struct Load(u64);
 
 impl Load {
-    /// Return the load of a packet of the given class, number of segments and number of accounted bytes.
+    /// Return the load of a packet with the given class, segment count and accounted bytes.
     #[inline]
     pub fn new(class: Class, segments: u32, bytes: u32) -> Load {
         Load((class as u64) << 56 | (segments as u64) << 32 | bytes as u64)

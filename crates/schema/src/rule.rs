@@ -38,7 +38,7 @@ impl<'a> Place<'a> {
         Place { outer: None, part: Part::Whole, written: written.map_or(Written::Unknown, Written::As) }
     }
 
-    /// Return the position of a key of the table at this position.
+    /// Return the position of the key `name` in the table at this position.
     pub fn key(&'a self, name: &'a str) -> Place<'a> {
         Place { outer: Some(self), part: Part::Key(name), written: self.below(|value| value.get(name)) }
     }

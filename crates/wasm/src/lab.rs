@@ -50,11 +50,11 @@ impl Default for Lab {
 /// Records of a run for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// Only the scenario's own records.
+    /// The scenario's own records only.
     Nothing,
-    /// Also the records for the page's figures; from the trace, only the columns drawn.
+    /// The scenario's records and those for the page's figures; from the trace, only the columns drawn.
     Figures,
-    /// Also the records for the figures with every column, for saving.
+    /// The scenario's records and those for the figures, with every column, for saving.
     Whole,
 }
 

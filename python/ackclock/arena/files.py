@@ -223,7 +223,7 @@ def kernel_cells(table: Table) -> list[list[str]]:
 
 
 def page(table: Table) -> report.Page:
-    """Return the report as a value."""
+    """Build the report, without writing it."""
     plan = table.plan
     body = report.Table(
         caption="Scores are 0 to 100. Ahead of the next: how probably, over draws that are drawn again. Left to CUBIC: what it gets beside the entry, "

@@ -161,7 +161,7 @@ def to_junit(found: Found, at_most: float | None) -> str:
 
 
 def page(found: Found, parted: Parting, confirmed: Confirmed | None) -> report.Page:
-    """Return the page as a value."""
+    """Build the page, without writing it."""
     attack = found.attack
     sections = [report.Section(title="The worst case", blocks=_case(found, confirmed))]
     drawn = figures(found, parted)

@@ -82,7 +82,7 @@ class InstructionReport:
         return [cell for cell in self.cells if cell.per_packet > cell.most]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {"cells": [asdict(cell) for cell in self.cells]}
 
     def table(self) -> Table:

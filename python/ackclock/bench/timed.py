@@ -95,7 +95,7 @@ class Report:
         return statistics.median(cell.yardstick_ns for cell in self.cells)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "yardstick_ns": self.yardstick_ns,
             "cells": [asdict(cell) for cell in self.cells],

@@ -81,7 +81,7 @@ def show_kernels(as_json: Json = False) -> None:
     _terminal.show(table)
     if rest:
         _terminal.say(
-            f"no kernel needs {len(rest)} of the cache; `ackclock linux remove --unused` removes them: {', '.join(rest)}"
+            f"no kernel needs {len(rest)} parts of the cache; `ackclock linux remove --unused` removes them, --json names them"
         )
 
 

@@ -179,7 +179,7 @@ def live(
 def _programs(
     server: Sequence[str], client: Sequence[str], others: Sequence[tuple[str, str]], start_s: float
 ) -> list[Program]:
-    """Return the programs of the command line. Without a client the run lasts until the servers have ended."""
+    """Return the programs named on the command line. Without a client the run lasts until the servers have ended."""
     from ackclock.linux import Program, check_host
 
     for name, _ in others:

@@ -11,6 +11,7 @@ import typer
 from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._options import Json, file_name, whole_number
+from ackclock.cli._sheet import Sheet
 from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.text import share
 
@@ -148,8 +149,6 @@ def _drawn(found: Capture, connection: int | None, kind: str, span: Sequence[flo
 
 
 def _show(found: Capture, connection: int | None) -> None:
-    from rich.table import Table
-
     rows = found.with_data()
     if connection is not None:
         rows = rows.filter(rows["connection"] == connection)
@@ -163,15 +162,19 @@ def _show(found: Capture, connection: int | None) -> None:
     if rows.is_empty():
         _terminal.say("no connection carries data")
         return
-    table = Table(
-        caption="Mbit/s: from the first data to the last; lost: sent again, without what was sent again for nothing (spurious)",
-        caption_justify="left",
+    heads = ("connection", "begins", "MB", "Mbit/s", "RTT least", "mean", "segments", "lost", "spurious")
+    sheet = Sheet("", heads, narrow=False)
+    cells = [_cells(row) for row in rows.head(SHOWN).to_dicts()]
+    for name, *values in cells:
+        sheet.add_row(name, *values)
+    if sheet.width > _terminal.width():
+        sheet = Sheet("", heads, narrow=True)
+        for name, *values in cells:
+            sheet.add_row(name.replace(" to ", "\n  to "), *values)
+    sheet.say(
+        "Mbit/s: from the first data to the last; lost: sent again, without what was sent again for nothing (spurious)"
     )
-    for head in ("", "from", "to", "begins", "MB", "Mbit/s", "RTT least", "mean", "segments", "lost", "spurious"):
-        table.add_column(head, justify="left" if head in ("from", "to") else "right", overflow="fold")
-    for row in rows.head(SHOWN).to_dicts():
-        table.add_row(*_cells(row))
-    _terminal.show(table)
+    _terminal.show(sheet)
     if rows.height > SHOWN:
         _terminal.say(f"and {rows.height - SHOWN:,} more directions: --csv FILE or --json")
     places = sorted(set(rows["captured_at"].to_list()))
@@ -194,9 +197,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     lasts = (row["last_data_s"] or 0.0) - (row["first_data_s"] or 0.0)
     ms = [None if row[key] is None else row[key] * 1e3 for key in ("rtt_min_s", "rtt_mean_s")]
     return [
-        str(row["connection"]),
-        end_of(row["from_address"], row["from_port"]),
-        end_of(row["to_address"], row["to_port"]),
+        f"{row['connection']}  {end_of(row['from_address'], row['from_port'])} to {end_of(row['to_address'], row['to_port'])}",
         f"{row['begins_s']:.3f} s",
         f"{row['bytes'] / 1e6:,.3f}",
         f"{row['bytes'] * 8 / lasts / 1e6:,.3f}" if lasts > 0 else "",

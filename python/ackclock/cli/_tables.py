@@ -70,6 +70,8 @@ def _flows(result: Run) -> Sheet:
         table.say(what)
     for what in _limits(flows, labels):
         table.say(what)
+    if any(row["mean_rtt_s"] is None and row["sent_packets"] for row in flows):
+        table.say("no mean RTT: no sample fell into the flow's time")
     if warmed_up(result):
         table.say(
             f"the whole run, the warm-up of {result.scenario.record.warm_up} included; goodput while a flow was open",
@@ -202,6 +204,8 @@ def _links(result: Run) -> Sheet:
     if warmed_up(result):
         before = dropped(links)[1]
         table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
+    if any(row["mean_packets"] is None for row in busy):
+        table.say("no queue lengths: the kernel's own queues do not tell them")
     if wait := without_limit(result):
         table.say(
             f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",

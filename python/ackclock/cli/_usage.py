@@ -56,7 +56,10 @@ def _explained(error: BaseException) -> str:
         if text.startswith("Missing command"):
             return f"command: found nothing; allowed: {', '.join(names)}"
     if "extra argument" in text:
-        return f"argument: found {quote(text.partition('(s) (')[2].removesuffix(')'))}; allowed: {_usage(context)}"
+        found = text.partition("(s) (")[2].removesuffix(")")
+        if found.endswith(".json") and any("--json" in p.opts for p in command.params):
+            return f"argument: found {quote(found)}; allowed: {_usage(context)}; --json prints: --json > {found}"
+        return f"argument: found {quote(found)}; allowed: {_usage(context)}"
     return f"{text}; allowed: {_usage(context)}"
 
 
@@ -93,8 +96,11 @@ def _wanted(context: Any, option: str) -> str:
 
     read = [context.command] if context is not None else list(commands.read())
     params = [param for command in read for param in command.params]
-    named = next((p.metavar for p in params if not _is_argument(p) and option in p.opts), None)
-    return ", ".join(named.split("|")) if named else "a value"
+    found = next((p for p in params if not _is_argument(p) and option in p.opts), None)
+    if found is None or not found.metavar:
+        return "a value"
+    said = (found.help or "").partition(". ")[0].rstrip(".")
+    return f"a text. {said}" if found.metavar == "TEXT" and said else ", ".join(found.metavar.split("|"))
 
 
 def _is_argument(param: Any) -> bool:

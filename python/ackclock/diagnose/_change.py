@@ -36,7 +36,7 @@ SENDER = "flows.0."
 """Prefix of the sender's keys; changes to them use the mirror."""
 
 SEEN = 0.1
-"""Minimum fraction of the time in which the application waits, for the mirror to show the effect of another sender.
+"""Minimum fraction of the time in which the application waits at which the mirror can show the effect of another sender.
 The mirror repeats the application's writes.
 """
 

@@ -49,7 +49,7 @@ OWN_PACE = 0.2
 """Fraction of the lifetime with no data to send above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
-"""Minimum fraction of the time limited by the receive window, for the window to be part of the model."""
+"""Minimum fraction of the time limited by the receive window for the model to include that window."""
 
 SEEDS = 8
 

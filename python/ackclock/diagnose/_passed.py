@@ -27,7 +27,7 @@ PASSES = 3
 """Number of passes over one ACK's segments: each determines the time of one more segment after the last precise ACK."""
 
 CALM = 0.5
-"""Minimum fraction of the data before the last ACK at which nothing was missing, for later ACKs to be ignored."""
+"""Minimum fraction of the data before the last ACK at which nothing was missing if later ACKs are to be ignored."""
 
 HELD_S = 1.1e-3
 """Maximum ACK delay while segments are missing, s (Linux, with the slack of its timer). No ACK reveals how long the

@@ -27,8 +27,8 @@ BURSTS = 10
 """Number of multi-segment bursts that suffices if single segments are marked only at the end of a write."""
 
 BY_SIZE, OFTENER = 0.15, 5.0
-"""Minimum fraction of marked bursts, and minimum ratio to the fraction of marked single segments, for packet size to be
-the cause of the mark. A burst may end in a single segment after larger packets, so that few bursts need to be
+"""Minimum fraction of marked bursts, and minimum ratio to the fraction of marked single segments, above which packet
+size is taken as the cause of the mark. A burst may end in a single segment after larger packets, so that few bursts need to be
 marked.
 """
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
-"""Minimum fraction of the time with no data to send, for the application to be certainly, and likely, the limit."""
+"""Minimum fraction of the time with no data to send above which the application certainly, and probably, was the limit."""
 
 TRIPS = 2
 """Number of handshake RTTs within which data may still follow an ACK that has just passed."""
 
 STEADY, NEAR = 0.8, 0.15
-"""Fraction of the time with arrivals at one rate, and tolerance of that rate, for arrivals to count as steady."""
+"""Minimum fraction of the time with arrivals at a single rate, and tolerance of that rate, for steady arrivals."""
 
 WINDOW = 10
 """Number of segments over which a rate is measured."""
@@ -60,7 +60,7 @@ FLIGHTS, HELD = 5, 3
 """Minimum number of silences between flights that end with an ACK, and factor by which they must exceed other silences."""
 
 SHUT = 0.5
-"""Minimum fraction of the time with a receive window too small for another segment, for the window to be the limit."""
+"""Minimum fraction of the time with a receive window too small for another segment above which the window was the limit."""
 
 
 def beyond(refused: str, where: Answer) -> str:

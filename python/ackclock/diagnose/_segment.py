@@ -24,8 +24,8 @@ smaller segment must explain.
 PSH = 0x08
 
 MANY, WRITTEN = 20, 0.9
-"""Minimum number of packets of one length, and minimum fraction of them that end a write, for the length to be that of
-the program's writes rather than of a full segment.
+"""Minimum number of packets of one length, and minimum fraction of them that end a write, above which it is the length
+of the program's writes rather than of a full segment.
 """
 
 NEAR = 0.9

@@ -32,7 +32,7 @@ LEAST_RTO_S = 0.19
 """Minimum RTO, s: Linux waits at least 200 ms, less a clock tick of 4 ms."""
 
 LEAST_WAIT_S = 4e-3
-"""Minimum of that wait for a receiver-side capture, s, where departures are known only in millisecond ticks."""
+"""Minimum wait for a retransmission in a receiver-side capture, s, where departures are known only in millisecond ticks."""
 
 
 def with_repairs(

@@ -27,10 +27,10 @@ BURST_S = 3e-3
 """Longest pause between paced bursts, s: Linux paces in millisecond bursts."""
 
 CLOCKED = 0.25
-"""Minimum fraction of departures released by ACKs, for cwnd to be a possible limit of a paced sender."""
+"""Minimum fraction of departures released by ACKs above which cwnd may limit a paced sender."""
 
 PACED = 0.3
-"""Minimum fraction of departures without an ACK, after a packet that did not end a write, for a flow to count as paced."""
+"""Minimum fraction of departures without an ACK, after a packet that did not end a write, above which a flow counts as paced."""
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
 """Number of round trips compared, and fraction of them with the same number of bytes in flight, to within a segment."""

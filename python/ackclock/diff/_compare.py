@@ -124,7 +124,7 @@ class Comparison:
         return all(flow.identical for flow in self.flows)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         first, second = ("simulator", "kernel") if self.names == BACKENDS else ("first", "second")
         return {
             "kernel": self.kernel.provenance["kernel"]["release"],

@@ -96,7 +96,7 @@ class Flow:
         return None if b is None or not a else b / a - 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "flow": self.number,
             "identical": self.identical,

@@ -72,7 +72,7 @@ class Judged:
     given: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "scenario": self.name,
             "family": self.kind,

@@ -95,7 +95,7 @@ class Distributions:
     rows: tuple[Spread, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "first": self.names[0],
             "second": self.names[1],

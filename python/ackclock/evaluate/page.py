@@ -113,7 +113,7 @@ def conclusion(evaluation: Evaluation) -> str:
 
 
 def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Page:
-    """Return the report as a value."""
+    """Build the report, without writing it."""
     plan = evaluation.plan
     first, most = plan.counts
     seeds = f"{first} seeds a cell" if first == most else f"{first} to {most} seeds a cell"

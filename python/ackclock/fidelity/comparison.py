@@ -86,7 +86,7 @@ class Comparison:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "kernel": self.kernel,
             "profile": "linux-6",

@@ -43,7 +43,7 @@ SEGMENTS = 100
 MOST_LOST = 12
 BULK_SECONDS = 12
 BULK_FROM, BULK_TO = 20, 3000
-"""Range of segment numbers that may be lost by script in a bulk flow."""
+"""Range of segment numbers that the script of a bulk flow may drop."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

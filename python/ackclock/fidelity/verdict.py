@@ -82,7 +82,7 @@ class Row:
         return self.simulator.mean / self.kernel.mean - 1 if self.kernel.mean else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "cell": self.cell,
             "quantity": self.quantity,

@@ -53,7 +53,7 @@ class ImportedPath:
 
 
 def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every_ns: int = 0) -> ImportedPath:
-    """Return the scenario for recordings made together.
+    """Return one scenario from recordings made at the same time.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ def below(bound: float, *, margin: float = 0.0) -> Bound:
 
 
 def same(margin: float, *, of: float = 0.0) -> Bound:
-    """Bound of equivalence, for values within `margin` of `of`. The margin is stated before the run."""
+    """Equivalence bound: values within `margin` of `of`. The margin is stated before the run."""
     return Bound(low=of - margin, high=of + margin)
 
 

@@ -330,7 +330,7 @@ def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: b
     None if any has unknown runs.
     """
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
-        return None  # one of them has unknown runs, or no interval
+        return None  # an estimate without known runs, or without an interval
     parts: dict[str, Array] = {}
     for weight, e in of:
         for name, part in e.parts.items():

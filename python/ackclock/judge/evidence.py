@@ -303,7 +303,7 @@ class Evidence:
 
 
 def wider(among: int, seeds: int) -> float:
-    """Return the ratio of the widths of an interval at 1 - 0.05 / among and one at 95 % (Student's t)."""
+    """Return the ratio of interval widths at confidence levels 1 - 0.05 / among and 95 % (Student's t)."""
     from scipy.special import stdtrit
 
     freedom = max(seeds - 1, 1) if seeds else math.inf

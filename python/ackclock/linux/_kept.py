@@ -47,7 +47,7 @@ class Kept:
     tree: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "names": list(self.names),
             "current": self.current,

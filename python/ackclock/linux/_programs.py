@@ -156,7 +156,7 @@ class Ended:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "host": self.program.host, "command": self.program.command, "name": self.name, "started_s": self.started_s,
             "ended_s": self.ended_s, "code": self.code, "signal": self.signal, "ended_with_the_run": self.asked,

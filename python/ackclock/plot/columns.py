@@ -101,7 +101,7 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
 
 
 def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measured] = ()) -> Figure:
-    """Return the plot as a value, which notebooks display.
+    """Return the plot, which notebooks display.
 
     Parameters
     ----------

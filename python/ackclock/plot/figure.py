@@ -1,4 +1,4 @@
-"""A figure as a value: its message, its drawing, and its data."""
+"""The content of a figure: its message, its drawing, and its data."""
 
 from __future__ import annotations
 

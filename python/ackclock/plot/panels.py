@@ -191,7 +191,7 @@ def _variables(run: Run, flows: _Flows) -> list[Panel]:
 
 
 IDLE = 0.1
-"""Minimum length of an all-zero end of a run, as a fraction of the run, for figures to end earlier."""
+"""Fraction of the run: figures omit an all-zero end that is longer."""
 
 
 def busy_until(drawn: Sequence[Panel]) -> float | None:

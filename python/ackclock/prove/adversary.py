@@ -96,10 +96,10 @@ class Adversary:
         return text if self.most is None else f"{text}, {self.most} at most"
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {"name": self.name, "first": self.first, "most": self.most, "length": self.length, "late": self.late}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Adversary:
-        """Return the adversary with these plain values."""
+        """Return the adversary that these values describe."""
         return cls(**values)

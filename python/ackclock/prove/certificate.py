@@ -46,7 +46,7 @@ class Certificate:
     chances: tuple[Chance, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values. Every printed number is a function of the cases."""
+        """Return a JSON-compatible dictionary. Every printed number is a function of the cases."""
         proof = self.proof
         names = [target.name for target in proof.targets]
         pairs = [

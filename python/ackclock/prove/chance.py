@@ -103,7 +103,7 @@ class Expectation:
     quantiles: tuple[tuple[float, float, float | None], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return asdict(self)
 
 

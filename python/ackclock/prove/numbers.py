@@ -64,7 +64,7 @@ class Summary:
     by_yes: tuple[Group, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values. Answers are text, because they can be 128 bits long."""
+        """Return a JSON-compatible dictionary. Answers are text, because they can be 128 bits long."""
         values = asdict(self)
         values.update(median=str(self.median), worst=str(self.worst), asked=list(self.asked))
         values["by_yes"] = [asdict(group) for group in self.by_yes]
@@ -155,7 +155,7 @@ class Comparison:
     mean_difference_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         values = asdict(self)
         for name in ("smallest_faster", "smallest_slower"):
             values[name] = None if values[name] is None else str(values[name])

@@ -43,7 +43,7 @@ class Replayed:
     kernel: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 

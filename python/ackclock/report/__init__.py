@@ -1,4 +1,4 @@
-"""Reports: a page as a value, written as one HTML file that works offline."""
+"""Reports: the content of a page, written as one HTML file that works offline."""
 
 from ackclock.report.html import render, write
 from ackclock.report.page import (

@@ -1,4 +1,4 @@
-"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. It is independent of studies."""
+"""The content of a report: claims, sections of text, tables and figures, scenarios, versions. It is independent of studies."""
 
 from __future__ import annotations
 

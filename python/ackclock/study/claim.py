@@ -128,7 +128,7 @@ TURNS = "turns"
 
 
 def _turned(verdict: Verdict) -> Verdict:
-    """Return the verdict on a cause: the reverse of the verdict on its claim's criterion without the cause."""
+    """Return the verdict on a cause: the opposite of the verdict on the claim once the cause is removed."""
     if verdict is Verdict.HOLDS:
         return Verdict.FAILS
     return Verdict.HOLDS if verdict in AGAINST else verdict
@@ -148,7 +148,7 @@ class Judged:
         return decisive(self.evidence)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         shown = self.decisive
         interval = shown.interval if shown else None
         return {

@@ -1,4 +1,4 @@
-"""As data, a constant chosen by a study because its publication leaves it open."""
+"""A constant that a study chooses because its publication leaves it open, as data."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class KernelResult:
         )
 
     def page(self) -> report.Page:
-        """Return the report as a value."""
+        """Build the report, without writing it."""
         refused = report.Table(
             caption="Claims that are not tested on the kernel, and why.",
             header=("claim", "why not"),

@@ -73,7 +73,7 @@ class Entry:
 
 
 def page(entries: Sequence[Entry], *, scale: str, command: str) -> report.Page:
-    """Return the page as a value."""
+    """Build the page, without writing it."""
     ran = [e for e in entries if not e.problem]
     total = {verdict: sum(e.count(verdict) for e in ran) for verdict in _VERDICTS}
     told = ", ".join(f"{n} {verdict}" for verdict, n in total.items() if n)

@@ -167,7 +167,7 @@ class Curve:
         return best
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return a JSON-compatible dictionary."""
         return {
             "id": self.claim.id,
             "half": self.half,

@@ -257,7 +257,7 @@ class StudyResult:
         return write_report(Path(folder), self.page(), {"": self.tables}, self.to_json())
 
     def page(self) -> report.Page:
-        """Return the report as a value."""
+        """Build the report, without writing it."""
         study = self.study
         headline = study.opening(self)
         rows = tuple(self.row(o) for o in self.outcomes)

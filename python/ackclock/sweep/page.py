@@ -27,7 +27,7 @@ MOST_ROWS = 200
 
 
 def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: str) -> report.Page:
-    """Return the report as a value."""
+    """Build the report, without writing it."""
     sweep = results.sweep
     counts = store.counts(sweep.name)
     total = sum(counts.values())

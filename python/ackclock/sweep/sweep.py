@@ -1,4 +1,4 @@
-"""A sweep as a value and as a file: a scenario, axes, seeds, and the data stored for each run."""
+"""A sweep, in memory and as a file: a scenario, axes, seeds, and the data stored for each run."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ NEEDS = {"goodput": ("flow", "t_s", "goodput_bps")}
 
 
 def run(plan: Plan) -> Data:
-    """Both flows for 100 s.
+    """Run both flows together for 100 s.
 
     Returns
     -------

@@ -216,7 +216,7 @@ _KEYS = {TURNS: "turns", STOLEN: "stolen", MADE_UP: "made_up", MEASURED: "measur
 
 @asked
 def without_cost(tables: Tables) -> Sequence[Evidence]:
-    """Two processors without a per-packet cost: the order is the publication's."""
+    """Two processors without a per-packet cost: the order matches the publication."""
     more = mean_over_runs(pick(tables, TWO, "jain") - pick(tables, TURNS, "jain"))
     return [Evidence.of(more, "index on 2 processors, with the cost less without", LESS_FAIR, key="cost")]
 

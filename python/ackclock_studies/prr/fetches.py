@@ -110,7 +110,7 @@ HIT = Reading(
 
 
 def way(plan: Plan) -> dict[str, Any]:
-    """The path in this reading."""
+    """Return the path settings under the plan's reading."""
     return {"queue": QUEUE.of(plan), "both_ways": WAY_BACK.of(plan) == WAY_BACK.main}
 
 

@@ -111,7 +111,7 @@ def t5(tables: Tables) -> Sequence[Evidence]:
 
 
 def rise(tables: Tables, page: int, rule: str) -> Estimate:
-    """Ratio of the mean latency of all fetches at 3 % to that at 1 %."""
+    """Mean latency of all fetches at 3 % loss, relative to 1 %."""
     seconds = []
     for loss in (HIGH, LOW):
         rows = cell(tables, rule, page, loss).filter(pl.col("done").cast(pl.Boolean))

@@ -182,7 +182,7 @@ def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Es
 
 
 def judged(tables: Tables, of: Mapping[float, Estimate], bound: Bound) -> pl.DataFrame:
-    """Paths with their properties, their percentage, and its direction (1, -1, 0, or NaN if the interval does not decide)."""
+    """Return each path's properties, its percentage, and the sign of the effect (1, -1, 0; NaN if the interval is inconclusive)."""
     own = properties(tables)
     own = own.filter(pl.Series([float(path_) in of for path_ in own["path"]], dtype=pl.Boolean))
     estimates = [of[float(path_)] for path_ in own["path"]]

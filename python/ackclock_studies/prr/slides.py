@@ -393,7 +393,7 @@ def run_more(plan: Plan) -> Data:
 
 
 def neighbour(rule: str) -> Scenario:
-    """A flow with single losses that recovers by a rule, and a competing flow that shares a queue of two bandwidth-delay products."""
+    """A flow with single losses that recovers by a rule, and a competing flow that shares a two-BDP queue."""
     return Scenario.from_dict(
         {
             "name": f"beside {rule}",

@@ -37,12 +37,12 @@ STARTS: Mapping[str, Any] = {
 PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
 """Paths as Mbit/s and ms, as in the sweep."""
 DEEPER, NO_LOSS = 16.0, 1000.0
-"""Queues in bandwidth-delay products: one that absorbs the overshoot of doubling, and one that never fills."""
+"""Queue lengths, BDPs: one that absorbs the overshoot of doubling, and one that never fills."""
 BEHIND = f"{SEARCH}, {DEEPER:g} products"
 SEEN = f"{HYSTART_PP}, {ONE_ROUND}, nothing lost"
 QUARTER = 0.25
 DEEP = ((10, 100), (100, 20), (100, 100))
-"""Paths on which HyStart++ loses packets with a queue of four products."""
+"""Paths on which HyStart++ loses packets with a four-BDP queue."""
 
 
 def _alone(scenario: Scenario) -> Scenario:
@@ -108,7 +108,7 @@ def run(plan: Plan) -> Data:
 
 
 def near_behind_four(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """SEARCH's ssthresh with a queue of four products."""
+    """SEARCH's ssthresh with a four-BDP queue."""
     return [
         Evidence.of(
             median(of(tables, "exits.runs", "exit", arm=SEARCH, rate=rate, rtt=rtt, queue=4.0)),
@@ -121,7 +121,7 @@ def near_behind_four(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def clean_behind_sixteen(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """SEARCH's losses with a queue of sixteen products."""
+    """SEARCH's losses with a sixteen-BDP queue."""
     return [
         Evidence.of(
             median(of(tables, "why.runs", "lost_bdp", what=BEHIND, rate=rate, rtt=rtt)),
@@ -177,7 +177,7 @@ def _left(with_it: Array, without: Array) -> Any:
 
 
 def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses with a queue of four products: the fraction that remains with one slow round instead of five."""
+    """Losses with a four-BDP queue: the fraction that remains with one slow round instead of five."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 4.0), _lost(tables, ONE_ROUND, rate, rtt, 4.0)),

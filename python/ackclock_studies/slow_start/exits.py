@@ -89,7 +89,7 @@ def run(plan: Plan) -> Data:
 
 
 PHASES = tuple(round(0.25 + 0.05 * k, 2) for k in range(36))
-"""Queues, 0.25 to 2 bandwidth-delay products, so that a sender that doubles from ten segments fills the queue at every phase of its doubling."""
+"""Queues, 0.25 to 2 BDPs, so that a sender that doubles from ten segments fills the queue at every phase of its doubling."""
 BANDS = ((0.25, 0.45), (0.5, 0.7), (0.75, 0.95), (1.0, 1.45), (1.5, 2.0))
 """Ranges of queue depths over which a value is averaged."""
 SWEPT = (CLASSIC, HYSTART_PP, SEARCH, LIMITED)
@@ -260,7 +260,7 @@ def s3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Limited slow start's losses, over all depths at which it limits growth, and at four products."""
+    """Limited slow start's losses, over all queue lengths at which it limits growth, and at four BDPs."""
     what = "losses, limited slow start"
     found = _swept(tables, LIMITED, "lost", what, bound, BANDS, unit="segments", least=MAX_SSTHRESH)
     deep = _each(tables, LIMITED, "lost", what, bound, queues=(4.0,), unit="segments", least=MAX_SSTHRESH)

@@ -52,7 +52,7 @@ pub enum Direction {
 pub enum Permit {
     /// At once.
     Now,
-    /// Not before this time.
+    /// At this time or later.
     At(Time),
     /// When the scheduler runs the process.
     InTurn,

@@ -190,7 +190,7 @@ fn held(scenario: &Scenario) -> f64 {
 
     // the other links contain only packets forwarded by the bottleneck, or those added per flow below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
-    // TCP packets may be small
+    // twice the packets for TCP, whose packets may be small
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
     let times = if pcc { 1.0 } else { 2.0 };
     let shared: f64 = shared.chain(listed()).map(|link| capacity(link, rtt_ns, times)).sum();

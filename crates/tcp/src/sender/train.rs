@@ -14,7 +14,7 @@ impl Sender {
         #[cfg(debug_assertions)]
         self.recount_reasons();
         let pipe = self.board.pipe();
-        // With nothing in flight the controller hears of a start, also if all that is outstanding is lost.
+        // with nothing in flight, even if lost segments are outstanding, the controller is notified of a start
         if !self.reasons.is_empty() || !self.intent.is_new_data() || pipe == 0 {
             return 0;
         }

@@ -192,7 +192,7 @@ impl Host {
         let new = about(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
         let message = match qdisc {
             Qdisc::Fq => new.text(TCA_KIND, "fq"),
-            // Long enough that the few packets of a script never fill it.
+            // a queue that the few packets of a script never fill
             Qdisc::Fifo => new.text(TCA_KIND, "pfifo").u32(TCA_OPTIONS, TX_QUEUE),
             Qdisc::DropAll => new.text(TCA_KIND, "pfifo").u32(TCA_OPTIONS, 0),
         };
