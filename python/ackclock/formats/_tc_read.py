@@ -23,6 +23,7 @@ __all__ = [
     "rate_of",
     "tbf",
     "time_of",
+    "told_once",
 ]
 
 FRAME = 1514
@@ -360,6 +361,23 @@ def policed(line: int, words: Words) -> Op:
             f"line {line}: police: found no {'rate' if rate is None else 'burst'}; allowed: rate and burst"
         )
     return Op("loss", {"kind": "policer", "rate": rate_of(bits(rate)), "bucket": f"{size(burst)} bytes"})
+
+
+def told_once(ops: list[Op]) -> list[Op]:
+    """Merge the rate of a line behind a shaper: HTB and CAKE release a packet when its transmission begins, so
+    `ackclock export` writes the time of the transmission as a netem behind them.
+    """
+    made: list[Op] = []
+    for op in ops:
+        last = next((of for of in reversed(made) if of.kind != "delay"), None)
+        if last is not None and op.kind == "rate" and set(op.value) == {"rate"}:
+            if last.kind == "shaper" and last.value["rate"] == op.value["rate"] and "capacity" not in last.value:
+                continue
+            if last.kind == "queue" and "bandwidth" in last.value:
+                made[made.index(last)] = Op("shaper", {**op.value, "queue": last.value})
+                continue
+        made.append(op)
+    return made
 
 
 def time_of(ns: int) -> str:

@@ -27,6 +27,7 @@ from ackclock.formats._tc_read import (
     rate_of,
     tbf,
     time_of,
+    told_once,
 )
 from ackclock.formats._tc_words import bits, commands, duration, links_of_mininet, size
 from ackclock.scenario import Scenario
@@ -326,7 +327,7 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
     links: list[Link] = []
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
-    for op in _told_once(ops):
+    for op in told_once(ops):
         where = {"queue": 1, "rate": 1, "shaper": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}.get(op.kind, 0)
         if where < 0:
             continue
@@ -368,24 +369,6 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
     return [link for link in links if link]
 
 
-def _told_once(ops: list[Op]) -> list[Op]:
-    """Merge the rate of a line behind a shaper: HTB and CAKE release a packet when its transmission begins, so
-    `ackclock export` writes the time of the transmission as a netem behind them.
-    """
-    made: list[Op] = []
-    for op in ops:
-        last = next((of for of in reversed(made) if of.kind != "delay"), None)
-        alone = op.kind == "rate" and set(op.value) == {"rate"} and last is not None
-        if alone and last.kind == "shaper" and last.value["rate"] == op.value["rate"] and "capacity" not in last.value:
-            continue
-        if alone and last.kind == "queue" and "bandwidth" in last.value:
-            at = made.index(last)
-            made[at] = Op("shaper", {**op.value, "queue": last.value})
-            continue
-        made.append(op)
-    return made
-
-
 def _joined(links: list[Link]) -> list[Link]:
     """Merge a link that only limits netem's packets into the link before it, which has the jitter."""
     made: list[Link] = []
@@ -414,9 +397,7 @@ def _both(one: Link, other: Link, missing: list[str]) -> Link:
 
 
 def _reverse(ops: Sequence[Op], missing: list[str]) -> Link:
-    if not ops:
-        return {"reverse": {"bottleneck": {"delay": "0 s"}}}
-    return {"reverse": _network(ops, missing, reverse=True)}
+    return {"reverse": _network(ops, missing, reverse=True) if ops else {"bottleneck": {"delay": "0 s"}}}
 
 
 def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) -> Link:
