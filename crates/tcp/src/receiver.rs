@@ -231,9 +231,6 @@ impl Receiver {
         if self.acks.last_data != now || !self.reader.waits {
             self.reader.unread = 0;
         }
-        if self.reader.explicit {
-            self.set_clock(now);
-        }
         if let Some(optimist) = &mut self.cheats.optimist {
             self.rcv_nxt = optimist.skip(self.rcv_nxt, start, end);
         }

@@ -419,9 +419,6 @@ impl Receiver {
     /// Process expired timers, which may request an ACK.
     pub fn on_timer(&mut self, now: Time, rto: Span) {
         self.acks.on_timer(now, rto);
-        if self.acks.now {
-            self.set_clock(now);
-        }
         if self.reader.turn_at <= now {
             self.on_turn(now);
         }

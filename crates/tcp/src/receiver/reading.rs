@@ -45,8 +45,6 @@ pub(super) struct Slow {
     pace: ReadingPace,
     /// Time of its next read.
     next: Time,
-    /// Time of the last arrival, delayed ACK or read with an ACK, by which reads are measured (Linux `tcp_mstamp`).
-    clock: Time,
     /// Memory that the socket has reserved in pages and not yet used, bytes (Linux `sk_forward_alloc`).
     reserved: u64,
     /// A segment in order for which memory is reserved is taken without a look at the buffer's limit (Linux
@@ -120,9 +118,7 @@ impl Receiver {
         let queued = self.received() - self.reader.read;
         // reads are measured when the first buffer has been copied (Linux `tcp_rcv_space_adjust`)
         let to = first.min(1 + self.reader.read);
-        let clock = self.slow().map_or(now, |slow| slow.clock);
-        let beyond = self.assembly.beyond(self.rcv_nxt);
-        self.window.on_drained(clock, to, 1 + self.received() - to, beyond);
+        self.window.on_drained(now, to, 1 + self.received() - to, self.assembly.beyond(self.rcv_nxt));
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
             self.ack_now();
         }
@@ -138,9 +134,6 @@ impl Receiver {
                 self.acks.now = true;
             }
         }
-        if self.acks.now {
-            self.set_clock(now);
-        }
         taken
     }
 
@@ -149,18 +142,10 @@ impl Receiver {
         self.reader.read
     }
 
-    /// Set the clock by which a slow application's reads are measured.
-    pub(super) fn set_clock(&mut self, now: Time) {
-        if let Some(slow) = self.slow() {
-            slow.clock = now;
-        }
-    }
-
     /// Let the application read slowly from now on.
     pub(crate) fn read_slowly(&mut self, pace: ReadingPace) {
         (self.reader.explicit, self.is_plain) = (true, false);
-        let slow =
-            Slow { pace, next: Time::ZERO, clock: Time::ZERO, reserved: 0, predicts: false, over: false };
+        let slow = Slow { pace, next: Time::ZERO, reserved: 0, predicts: false, over: false };
         self.reader.waiting.get_or_insert_default().slow = Some(slow);
     }
 

@@ -2,7 +2,6 @@
 
 mod fin;
 mod plain;
-mod slow;
 
 use super::*;
 use ackclock_core::packet::Ecn;
