@@ -117,6 +117,7 @@ impl Receiver {
         }
         let queued = self.received() - self.reader.read;
         // reads are measured when the first buffer has been copied (Linux `tcp_rcv_space_adjust`)
+        // Differs: Linux takes the time of the last packet or ACK, not that of the read.
         let to = first.min(1 + self.reader.read);
         self.window.on_drained(now, to, 1 + self.received() - to, self.assembly.beyond(self.rcv_nxt));
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {

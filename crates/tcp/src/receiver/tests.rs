@@ -2,6 +2,7 @@
 
 mod fin;
 mod plain;
+mod slow;
 
 use super::*;
 use ackclock_core::packet::Ecn;
