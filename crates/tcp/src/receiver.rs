@@ -73,7 +73,9 @@ impl Receiver {
     pub fn of_end(config: &Config, responder: bool) -> Receiver {
         let ticks = Ticks::of(config);
         match responder && config.switches.response_carries_ack {
-            true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..config.clone() }, ticks),
+            true => {
+                Receiver::new(&config.clone().with(|set| set.receiving.delayed_ack = DelayedAck::Rfc), ticks)
+            }
             false => Receiver::new(config, ticks),
         }
     }
@@ -83,10 +85,10 @@ impl Receiver {
         Receiver {
             rcv_nxt: 0,
             is_plain: false,
-            predicts: config.predicts && !config.switches.quickack,
-            stamps_otherwise: config.controller.needs().exact_ecn
+            predicts: config.receiving.predicts && !config.switches.quickack,
+            stamps_otherwise: config.sending.controller.needs().exact_ecn
                 || config.switches.ack_splits > 1
-                || config.optimistic_acks.is_some(),
+                || config.receiving.optimistic_acks.is_some(),
             assembly: Reassembly::new(config),
             acks: Acknowledging::new(config, ticks),
             marks: Marks::new(config),

@@ -92,8 +92,8 @@ pub(crate) struct Sizes {
 impl Acknowledging {
     pub(super) fn new(config: &Config, ticks: Ticks) -> Acknowledging {
         Acknowledging {
-            mode: config.delayed_ack,
-            delack_timeout: config.delack_timeout,
+            mode: config.receiving.delayed_ack,
+            delack_timeout: config.receiving.delack_timeout,
             delack_max: delack_max(config),
             ticks,
             rcv_wup: 0,
@@ -102,7 +102,7 @@ impl Acknowledging {
             pushed: false,
             pushed_twice: false,
             ato: Span::ZERO,
-            steady_ato: steady_ato(config.delack_timeout, ticks),
+            steady_ato: steady_ato(config.receiving.delack_timeout, ticks),
             last_data: Time::ZERO,
             quick: 0,
             pingpong: false,
@@ -111,7 +111,7 @@ impl Acknowledging {
             now: false,
             timer: Delay { at: Time::NEVER, set: Time::NEVER, runs: Time::NEVER },
             compression: Compression {
-                on: config.sack_compression,
+                on: config.receiving.sack_compression,
                 held: 0,
                 dup_acks: 0,
                 rcv_nxt: 0,
@@ -296,8 +296,8 @@ impl Acknowledging {
 /// `TCP_DELACK_MAX`.
 pub(super) fn delack_max(config: &Config) -> Span {
     let tick = config.tick();
-    match config.detection {
-        Detection::Rack => DELACK_MAX.min(config.min_rto.max(tick * 2) - tick),
+    match config.loss.detection {
+        Detection::Rack => DELACK_MAX.min(config.timers.min_rto.max(tick * 2) - tick),
         Detection::Fack | Detection::Dupthresh => DELACK_MAX,
     }
 }

@@ -81,7 +81,7 @@ pub(super) struct Reader {
 impl Reader {
     pub fn new(config: &Config) -> Reader {
         Reader {
-            explicit: config.explicit_reads,
+            explicit: config.receiving.explicit_reads,
             read: 0,
             waiting: None,
             waits: config.application_waits,

@@ -46,7 +46,7 @@ impl Reassembly {
             out_of_order: VecDeque::new(),
             gathered: 0,
             sack: config.sack,
-            report_duplicates: config.dsack,
+            report_duplicates: config.receiving.dsack,
             sacks: SmallVec::new(),
             dsack: None,
             fin_at: None,

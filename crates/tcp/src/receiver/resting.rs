@@ -59,8 +59,8 @@ impl Receiver {
 impl Resting {
     pub fn wake(&self) -> Receiver {
         let mut receiver = Receiver::of_end(&self.config, self.responder);
-        if !self.responder && self.config.initiator_rwnd > 0 {
-            receiver.offer_first(self.config.initiator_rwnd.into());
+        if !self.responder && self.config.receiving.initiator_rwnd > 0 {
+            receiver.offer_first(self.config.receiving.initiator_rwnd.into());
         }
         receiver.window.set_edges(self.edges);
         if self.has_syn {
