@@ -36,7 +36,7 @@ from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
 from ackclock.errors import InputError
-from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
+from ackclock.formats.capture import MOST_MISSED, Capture, no_data, read_capture
 from ackclock.text import rate as told_rate
 from ackclock.text import seconds as told_seconds
 from ackclock.text import share as told_share
@@ -263,7 +263,7 @@ def diagnose(
     first = read_capture(path, anonymise=anonymise, progress=progress)
     rows = first.with_data()
     if rows.is_empty():
-        raise InputError(f"{path}: found a capture without data of TCP; allowed: one with some")
+        raise InputError(f"{path}: {no_data(first.facts)}")
     if connection is not None:
         numbers = [str(number) for number in sorted(set(rows["connection"]))]
         rows = rows.filter(rows["connection"] == connection)

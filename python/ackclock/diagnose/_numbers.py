@@ -37,6 +37,9 @@ MOST_LOST = 4096
 SILENCE = 1.5
 """Number of RTTs without a packet after which a timer may have sent the next one: a tail loss probe waits for two."""
 
+BURST = 2
+"""Maximum number of packets that a sender with a full window releases per acknowledged packet (slow start)."""
+
 PSH = 0x08
 
 Row = tuple[Any, ...]
@@ -216,6 +219,15 @@ class _Sender:
         """
         return max(round(min(self.opened.get(before, 0.0) / self.mss - self.left_at[before], count)), 0)
 
+    def tail(self, before: float, edge: float, count: int) -> int:
+        """Return how many missing packets belong to a burst larger than the ACK before it could release. A full queue
+        drops the end of such a burst; packets released by later ACKs would have found room in it.
+        """
+        told = max(self.told.get(before, 0.0) / self.mss, 1.0)
+        if self.left_at[before] <= BURST * told:
+            return 0
+        return int(min(count, max(edge - self.nxt, 0) // self.mss))
+
     def at_once(self, heard: list[float], count: int) -> list[float]:
         """Return departures if no ACK released both packets. Each ACK releases as much as it acknowledges while there
         is data; the first ACK released the rest.
@@ -356,8 +368,11 @@ def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int,
     clocked = bool(between) and between[0] == before and between[-1] == t
     if clocked and found.marks.calm and all(one in found.opened for one in between):
         return found.dealt(between, gap)
-    if between and between[0] == before and between[-1] < t and not pushed and found.marks.calm:
-        return found.at_once(between, gap)
+    if between and between[-1] < t and not pushed and found.marks.calm:
+        known = bisect_right(heard, before)
+        cut = found.tail(before, found.edges[heard[known - 1]] if known else math.inf, gap)
+        if cut or between[0] == before:
+            return [before] * cut + found.at_once(between, gap - cut)
     if clocked and len(between) == 2:
         same = found.burst(before, gap)
     else:
@@ -459,14 +474,14 @@ def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
     """Assign contents to the end of a flight. The next packet is new data, or the first retransmission of the end of
     the flight, which was sent after the last delivered packet.
     """
-    start, t = row[3], now.t
+    start, end, t = row[3], row[3] + row[4], now.t
     again = (
         found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None
     )
     for unit in found.undecided:
         earlier = unit.before <= t - AGAIN * found.trip
         if earlier and (timer or (unit.t, unit.at) < found.marks.newest) and found.nxt < found.end:
-            found.lost_anew(unit, found.end, row)
+            found.lost_anew(unit, end if found.nxt < end else found.end, row)
             continue
         open_ = [at for at in found.missing if found.may_be(at, unit)]
         if len(open_) == 1:

@@ -35,6 +35,9 @@ PACED = 0.3
 LEVEL_TRIPS, LEVEL = 20, 0.8
 """Number of round trips compared, and fraction of them with the same number of bytes in flight, to within a segment."""
 
+LARGER = 2
+"""Minimum size of a single write, in largest packets, that coincided with an ACK."""
+
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
 """Number of writes that indicates a full send buffer; time after an ACK within which the program wakes up, s; and
 maximum of that time as a fraction of the time between two ACKs.
@@ -184,7 +187,10 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         if then.new:
             burst = then.new if then.clocked and allowed[i] else mss
         full = now.room < max(burst, mss)
-        if then.probe:
+        starts = then.recovering and not now.recovering
+        if starts and not paced and ended[i] and now.nxt - now.delivered < min(DRAINED * flights[i], flights[i] - mss):
+            follows = "application"  # before the repair, ACKs had made room that nothing filled
+        elif then.probe:
             pass
         elif then.new and not then.clocked:
             waited = then.t - sent_at[i]
@@ -360,9 +366,12 @@ def large_packets(instants: list[Instant], most: list[int], mss: int) -> list[in
 
 def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: bool) -> list[bool]:
     """Return for each instant whether the next data could have been sent earlier: cwnd and the receiver's window had
-    already allowed that much, and several ACKs released nothing.
+    already allowed that much, and several ACKs released nothing. Unless this happens repeatedly, only whole writes
+    behind whole writes count.
     """
     made: list[bool] = []
+    sure: list[bool] = []
+    ended = last_departures(instants)[0]
     count = 0
     most = most_in_flight(instants)
     packets = large_packets(instants, most, mss)
@@ -377,7 +386,8 @@ def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: b
         deep = not paced and most[i] - before >= max(packets[i], usual) and 0 < flight - mss <= after
         fills = then.new > 0 and then.clocked and now.room >= then.new
         made.append(fills and count >= ACKS and (drained or deep))
-    return made if sum(made) >= LEAST_WAKES else [False] * len(made)
+        sure.append(made[-1] and deep and ended[i] and then.pushed and then.new >= LARGER * packets[i])
+    return made if sum(made) >= LEAST_WAKES else sure
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:

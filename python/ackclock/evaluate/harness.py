@@ -264,15 +264,16 @@ def _maker(
     """Yield a function that makes runs in the simulator or the kernel. Both store runs in the folder."""
     from ackclock.sweep import Store
 
+    had: _Made = {}
     if plan.backend == "sim":
         with Store(folder / "store", write=True) as store:
-            yield lambda entries, stop: _made(store, entries, executor, progress, stop)
+            yield lambda entries, stop: _made(store, entries, executor, progress, stop, had)
         return
     made_by = kernel.identity()
     ours = kernel.executor(executor.slots, made_by)
     try:
         with Store(folder / "store-linux", write=True) as store:
-            yield lambda entries, stop: _made(store, entries, ours, progress, stop, made_by=made_by)
+            yield lambda entries, stop: _made(store, entries, ours, progress, stop, had, made_by=made_by)
     finally:
         ours.close()
 
@@ -316,7 +317,7 @@ def collect(
 
     entries = _entries(plan, arms, seeds)
     with Store(folder / "store", write=True) as store:
-        frames = _made(store, entries, executor, progress, stop)
+        frames = _made(store, entries, executor, progress, stop, {})
     found = {e.key: values(frames[e.key], e.cell, e.row) for e in entries if e.arm is not None}
     return Runs(cells=_cells(entries), values=found)
 
@@ -346,11 +347,12 @@ def _made(
     executor: Executor,
     progress: Callable[[Status], None] | None,
     stop: threading.Event | None,
+    had: _Made,
     *,
     made_by: str | None = None,
 ) -> _Made:
     """Find or make every entry's runs. Rows with the same scenario share its runs. Failed kernel runs are
-    repeated, because the machine may have been the cause.
+    repeated, because the machine may have been the cause. Entries without new runs keep their tables in `had`, with what was computed from them.
     """
     from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
@@ -375,10 +377,12 @@ def _made(
     tables: dict[str, list[pl.DataFrame]] = {name: campaign.by_cell(name) for name, _ in KEPT}
     found = []
     for i, entry in enumerate(entries):
-        frames = {name: tables[name][i] for name, _ in KEPT}
-        frames["performance"] = named_groups(frames["performance"], entry.scenario)
         digests = dict(zip(runs[i]["seed"].to_list(), runs[i]["digest"].to_list(), strict=True))
-        found.append(Tables(frames, digests))
+        if entry.key not in had or had[entry.key].digests != digests:
+            frames = {name: tables[name][i] for name, _ in KEPT}
+            frames["performance"] = named_groups(frames["performance"], entry.scenario)
+            had[entry.key] = Tables(frames, digests)
+        found.append(had[entry.key])
     return _with_victims(entries, found)
 
 
@@ -398,7 +402,9 @@ def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], c
 
 def values(tables: Tables, cell: Cell, row: Row) -> dict[str, Values]:
     """Return the values of every measure of a row in one cell under one arm."""
-    return {m.name: Values(numbers=m.of(tables, cell), digests=tables.digests) for m in row.measures}
+    if tables.measured is None:
+        tables.measured = {m.name: Values(numbers=m.of(tables, cell), digests=tables.digests) for m in row.measures}
+    return tables.measured
 
 
 _Found = dict[tuple[str, str], list[Judged]]

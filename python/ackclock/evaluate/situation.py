@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import polars as pl
 
+    from ackclock.evaluate.verdict import Values
+
 PLACE = "@"
 """Placeholder for the controller under test in a cell's scenario."""
 
@@ -83,6 +85,8 @@ class Tables:
         Seed -> digest of the run.
     alone
         Tables of the cell without the candidate.
+    measured
+        Values of the row's measures, once computed.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Tables:
         self.frames = frames
         self.digests = digests
         self.alone = alone
+        self.measured: dict[str, Values] | None = None
 
     def group(self, name: str, column: str) -> dict[int, float]:
         """Return a `performance` column for the group with this name."""

@@ -30,6 +30,7 @@ from typing import Any
 
 from ackclock.errors import InputError, one_of, quote
 from ackclock.formats import _ping as _ping_log
+from ackclock.formats import iperf3
 
 __all__ = ["FORMS", "Recording", "Way", "form_of", "read"]
 
@@ -77,7 +78,16 @@ def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
         made = FORMS[form](text)
     except InputError:
         raise
-    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, OSError, csv.Error) as error:
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        ValueError,
+        OSError,
+        RecursionError,
+        csv.Error,
+    ) as error:
         raise InputError(
             f"found no recording of the form {form} ({type(error).__name__}); allowed: a whole one"
         ) from None
@@ -107,7 +117,12 @@ def form_of(text: str, name: str = "") -> str:
     """
     head = text.lstrip()[:4096]
     if head.startswith("{"):
-        return "irtt" if '"round_trips"' in text else "iperf3"
+        if '"round_trips"' in text:
+            return "irtt"
+        if '"intervals"' in text or '"error"' in text or '"event"' in text:
+            return "iperf3"
+        _object(text)
+        raise InputError("found JSON of another program; allowed: that of iperf3 -J or of irtt")
     if _ping_log.is_ping(head):
         return "ping"
     first = head.partition("\n")[0].lower().replace('"', "")
@@ -337,7 +352,7 @@ def _ping(text: str) -> Recording:
 
 
 def _iperf3(text: str) -> Recording:
-    told = _object(text)
+    told = iperf3.whole(text) if '"event"' in text else _object(text)
     if "error" in told:
         raise InputError(f"found iperf3's error {quote(str(told['error']))}; allowed: a test that ran")
     sums = [interval["sum"] for interval in told["intervals"]]

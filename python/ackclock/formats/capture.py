@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ackclock.formats.measured import Measured
 
-__all__ = ["Capture", "end", "is_capture", "measured", "read_capture"]
+__all__ = ["Capture", "end", "is_capture", "measured", "no_data", "read_capture"]
 
 MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
 """Magic bytes of a capture, by format."""
@@ -146,6 +146,24 @@ def read_capture(
     return _read(path, path, size, connection, anonymise, progress)
 
 
+def no_data(facts: Mapping[str, int]) -> str:
+    """Return what was found instead of TCP data, and what is allowed."""
+    if facts["short"] and not facts["segments"]:
+        return (
+            f"found {facts['short']:,} packets without their whole TCP header; allowed: a capture with the headers "
+            "(`tcpdump -s 128`)"
+        )
+    return "found a capture without data of TCP; allowed: one with some"
+
+
+def _begins_with_json(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(64).lstrip()[:1] in (b"{", b"[", b"\x1e")
+    except OSError:
+        return False  # the reader says why
+
+
 def _opened(path: Path) -> bool:
     """Return whether a gzip file contains a capture."""
     try:
@@ -195,6 +213,11 @@ def _read(
     from ackclock import _engine
 
     tell = None if progress is None else lambda read: progress(min(1.0, read / size))
+    if _begins_with_json(path):
+        raise InputError(
+            f"{shown}: found JSON, as iperf3, qlog and flent write it; allowed: a capture, pcap or pcapng "
+            "(`ackclock run --beside FILE` draws such logs beside a run)"
+        )
     try:
         made = _engine.read_capture(os.fspath(path), connection, progress=tell)
     except ValueError as error:
@@ -268,9 +291,10 @@ def measured(path: Path) -> Measured:
 
     from ackclock.formats.measured import Measured, frames
 
-    rows = read_capture(path).with_data()
+    first = read_capture(path)
+    rows = first.with_data()
     if rows.is_empty():
-        raise InputError("found a capture without data of TCP; allowed: one with some")
+        raise InputError(no_data(first.facts))
     row = rows.row(0, named=True)
     found = read_capture(path, connection=row["connection"]).packets
     assert found is not None

@@ -158,7 +158,7 @@ def read(path: str | Path) -> Measured:
         except InputError as error:
             raise error if str(error).startswith(f"{path}:") else InputError(f"{path}: {error}") from None
     if path.is_file() and _begins(path) == GZIP:
-        return parse(_unpacked(path), path.with_suffix(""))
+        return parse(_unpacked(path), path.with_suffix(""), shown=path)
     return parse(_files.contents(path, LARGEST), path)
 
 
@@ -181,8 +181,8 @@ def _unpacked(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def parse(text: str, path: Path) -> Measured:
-    """Return the result of `read` for a file's text. The time is proportional to its length."""
+def parse(text: str, path: Path, shown: Path | None = None) -> Measured:
+    """Return the result of `read` for a file's text; errors name the file `shown`. The time is proportional to its length."""
     from ackclock.formats import flent, iperf3, ndt7, qlog, ss, tcp_probe
 
     try:
@@ -208,11 +208,11 @@ def parse(text: str, path: Path) -> Measured:
             )
         return ss.read(text, name=path.stem)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{shown or path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         what = quote(str(error).splitlines()[0]) if str(error).strip() else type(error).__name__
         raise InputError(
-            f"{path}: found a file that cannot be read ({type(error).__name__}: {what}); "
+            f"{shown or path}: found a file that cannot be read ({type(error).__name__}: {what}); "
             f"allowed: {ALLOWED}, or the folder of a run"
         ) from None
 

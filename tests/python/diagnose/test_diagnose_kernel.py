@@ -166,6 +166,40 @@ def test_a_buffer_that_is_refilled_before_a_third_of_the_flight_has_left_is_told
     assert set(causes(few)[:-2]) == {"cwnd"}  # each packet has four segments, and the window takes only whole ones
 
 
+def single(write: bool) -> list[Instant]:
+    """Return a program's write that meets an ACK, once, after several ACKs that released nothing."""
+    moves = [(0.0, 0, 26 * MSS, False)]
+    moves += [(0.05 + k / 1000, MSS, 2 * MSS, write and k == 3) for k in range(4)]
+    moves += [(0.054 + k / 1000, MSS, 0, False) for k in range(6)]
+    moves += [(0.06, MSS, 14 * MSS, write)]
+    return instants(moves)
+
+
+def test_a_single_write_that_meets_an_ack_is_the_programs_where_several_acks_released_nothing():
+    """Regression: the time before the second write of a short transfer was attributed to the congestion window."""
+    assert causes(single(write=True)) == ["cwnd"] * 4 + ["application"] * 7
+    assert causes(single(write=False)) == ["cwnd"] * 11  # nothing shows that a write ended
+
+
+def test_a_written_flight_that_drains_before_its_repair_has_no_more_behind_it():
+    """Regression: the last packets of a write were lost. New data left with an ACK during their repair, and the time before
+    it was attributed to the congestion window.
+    """
+    moves = [(0.0, 0, 20 * MSS, True)]
+    moves += [(0.05 + k / 1000, 2 * MSS, 0, False) for k in range(8)]
+    moves += [(0.2, 0, 0, False), (0.25, MSS, 2 * MSS, False), (0.3, 5 * MSS, 0, False)]
+    made = instants(moves)
+    made[9].again, made[9].recovering, made[10].recovering = MSS, True, True
+    assert causes(made)[:9] == ["application"] * 9
+    made[0].pushed = False
+    assert causes(made)[:9] == ["cwnd"] * 9
+    made[0].pushed = True
+    assert causes(made[:1] + made[7:])[0] == "application"
+    few = instants([moves[0], moves[1], *moves[9:]])  # only a tenth of the flight had left
+    few[2].again, few[2].recovering, few[3].recovering = MSS, True, True
+    assert causes(few)[:2] == ["cwnd"] * 2
+
+
 def test_a_buffered_program_is_not_blamed_where_a_sender_waits_for_room_for_its_usual_packet():
     """Regression: a tenth of the time was attributed to a small send buffer while the window was full except for one segment."""
     moves = [(0.0, 0, 40 * MSS, False)]

@@ -122,6 +122,47 @@ def test_a_gap_is_new_data_or_an_end():
     assert unknown == 0
 
 
+def test_the_lost_end_of_an_answer_has_the_length_of_its_repair():
+    """Regression: a lost short segment was taken for a full one, so the next answer was a retransmission in part, and a
+    sixth of the time was attributed wrongly.
+    """
+    repair = (0.9, *row(7, 601, length=40)[1:])
+    made = [*BEGIN, repair, (1.5, *row(8, 641)[1:])]
+    numbers = numbered(made, 100)
+    assert numbers is not None
+    left = [float(one[0]) for one in made]  # type: ignore[arg-type]
+    found = departures(made, numbers, left, server=False, mss=100, trip=0.1, acks=heard((0.5, 501, 0)))
+    assert [(one.row[3], one.row[4], one.row[2], one.came) for one in found.made[5:]] == [
+        (501, 100, "data", False),
+        (601, 40, "data", False),
+        (601, 40, "retransmission", True),
+        (641, 100, "data", True),
+    ]
+
+
+@pytest.mark.parametrize("ack", [True, False], ids=["with an ack", "alone"])
+def test_the_lost_end_of_a_burst_left_with_it(ack):
+    """Regression: a write's last packets, dropped by a full queue, were dealt to later ACKs, and the time between these was attributed
+    to the congestion window.
+    """
+    burst = [(0.5, *row(n, 1 + 100 * n)[1:]) for n in range(1, 9)]
+    repairs = [(0.9 + 0.2 * n, *row(13 + n, 901 + 100 * n)[1:]) for n in range(4)]
+    made = [(0.4, *row(0, 1)[1:]), *burst, *repairs]
+    acks = heard((0.3, 1, 0), *([(0.5, 101, 0)] if ack else []), (0.6, 301, 0), (0.61, 501, 0), (0.62, 701, 0))
+    acks = [(t, (*one[:6], 10_000, *one[7:])) for t, one in acks]
+    numbers = numbered(made, 100)
+    assert numbers is not None
+    left = [float(one[0]) for one in made]  # type: ignore[arg-type]
+
+    def lost() -> list[float]:
+        found = departures(made, numbers, left, server=False, mss=100, trip=0.1, acks=acks)
+        return [one.t for one in found.made if not one.came]
+
+    assert lost() == [0.5] * 4
+    acks = [(t, (*one[:6], 1101 - int(one[5]), *one[7:])) for t, one in acks]  # two fit into the receiver's window
+    assert lost() == [0.5, 0.5, 0.6, 0.6]
+
+
 def test_a_timer_comes_after_a_probe():
     """One segment was lost, and so was its tail loss probe, so it is retransmitted after a timeout."""
     late = (1.3, *row(7, 501)[1:])

@@ -92,6 +92,15 @@ def first(tmp_path_factory) -> Path:
     return written(folder / "first.pcap", rows, link)
 
 
+def test_headers_that_were_cut_are_named(tmp_path, first):
+    """Regression: a capture of 40 bytes of each packet was said to hold no TCP data."""
+    cut = written(tmp_path / "cut.pcap", [(t, frame[:36], whole) for t, frame, whole in frames(first)], link_of(first))
+    with pytest.raises(InputError, match=r"packets without their whole TCP header; allowed: .*tcpdump -s 128"):
+        diagnose(cut)
+    with pytest.raises(InputError, match="without their whole TCP header"):
+        measured.read(cut)
+
+
 def link_of(path: Path) -> int:
     return int(struct.unpack("<I", path.read_bytes()[20:24])[0])
 

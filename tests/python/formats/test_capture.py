@@ -117,13 +117,15 @@ def test_the_command(tmp_path, capsys):
     ("content", "says"),
     [
         (b"", "found an empty file"),
+        (b'{\n "qlog_version": "0.3"', "found JSON, as iperf3, qlog and flent write it; allowed: a capture"),
+        (b"\x1e{}\n", "found JSON"),
         (b"PK\x03\x04....", "begins with 0x504b0304; allowed: a capture, pcap or pcapng"),
         (
             struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<4I", 0, 0, 2**31, 2**31),
             "frame 1: found 2147483648 captured bytes",
         ),
     ],
-    ids=["empty", "zip", "length"],
+    ids=["empty", "log", "log of records", "zip", "length"],
 )
 def test_what_is_no_capture(tmp_path, capsys, content, says):
     path = tmp_path / "x.pcap"

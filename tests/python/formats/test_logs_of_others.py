@@ -41,6 +41,14 @@ def test_flent_packed_and_plain(tmp_path: Path) -> None:
         assert found.goodput["goodput_bps"].to_list() == [9.5e6]
 
 
+def test_a_refusal_names_the_packed_file(tmp_path: Path) -> None:
+    """Regression: it named a file without `.gz`, which did not exist."""
+    file = tmp_path / "web.flent.gz"
+    file.write_bytes(gzip.compress(json.dumps({**FLENT, "results": {}, "raw_values": {}}).encode()))
+    with pytest.raises(InputError, match=r"web\.flent\.gz: found"):
+        measured.read(file)
+
+
 def test_flent_of_version_2_has_steps_alone(tmp_path: Path) -> None:
     file = tmp_path / "old.flent"
     file.write_text(json.dumps({"version": 2, "x_values": [0, 0.2, 0.4], "results": {"TCP upload": [1, None, 3]}}))

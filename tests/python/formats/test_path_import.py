@@ -183,6 +183,7 @@ def test_medians_of_intervals_are_fewer_steps():
         ("0 3\n1 x\n", 'line 2: found "x"'),
         ("3 3\n1 4\n2 4\n", "times that go back"),
         ("{", "no JSON"),
+        ('{"qlog_version": "0.3", "traces": []}', "JSON of another program; allowed: that of iperf3 -J or of irtt"),
         ('{"intervals": 3}', "no recording of the form iperf3"),
         ('{"error": "unable to connect"}', "iperf3's error"),
         ('{"round_trips": [{"lost": "x"}]}', "no recording of the form irtt"),
@@ -202,6 +203,16 @@ def test_what_is_no_recording_is_refused(text, said):
     with pytest.raises(InputError, match=r"allowed: ") as refused:
         read(text)
     assert said in str(refused.value)
+
+
+def test_iperf3s_stream_of_lines_is_the_same_recording():
+    """Regression: `--json-stream` was refused, although `--beside` reads it."""
+    lines = [{"event": "start", "data": IPERF3.get("start", {})}]
+    lines += [{"event": "interval", "data": one} for one in IPERF3["intervals"]]
+    stream = "".join(json.dumps(line) + "\n" for line in lines)
+    assert read(stream).both == read(json.dumps(IPERF3)).both
+    with pytest.raises(InputError, match="iperf3's error"):
+        read('{"event": "error", "data": "unable to connect"}\n')
 
 
 def test_the_command_says_what_it_read_and_what_it_refuses(tmp_path, capsys):
