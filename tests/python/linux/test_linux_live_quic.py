@@ -35,7 +35,7 @@ def test_the_example_says_what_it_gives(
     assert KEY in text
     subprocess.run(KEY.split(), check=True, capture_output=True)
     words = ["--server", f"{sys.executable} quic.py serve", "--client-start", "1 s"]
-    words += ["--client", f"{sys.executable} quic.py get 5000000", "--out", "out", "--json"]
+    words += ["--client", f"{sys.executable} quic.py get 5000000", "--out", "out", "--wall-limit", "600", "--json"]
     assert main(["live", "beside.toml", *words]) == 0
     told = json.loads(capsys.readouterr().out)
     printed = Path("out/client/client.stdout").read_text()
