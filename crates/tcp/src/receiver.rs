@@ -32,6 +32,7 @@ use ecn::Marks;
 use headers::Stamps;
 use queues::Last;
 use reading::Reader;
+pub use reading::ReadingPace;
 use reassembly::Reassembly;
 pub(crate) use resting::Resting;
 
@@ -122,6 +123,7 @@ impl Receiver {
             self.sizes.rcv_mss = smss;
             self.window.expect(smss);
         }
+        self.begin_reading(now);
     }
 
     /// Account for the peer's SYN, which has offset 0.
@@ -286,7 +288,15 @@ impl Receiver {
             self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
             let in_order = self.memory(waiting) - self.assembly.gathered;
+            let before = self.assembly.gathered;
             let kept = self.insert(start, end);
+            if self.reader.explicit {
+                self.reserve(
+                    self.window.packet_memory(seg.len),
+                    self.assembly.gathered.saturating_sub(before),
+                );
+                self.doubt_memory();
+            }
             if self.acks.early.is_some() {
                 self.acks.decrement_quickack(&self.window);
                 self.acks.acknowledged();
@@ -360,6 +370,8 @@ impl Receiver {
         let gap = !self.assembly.out_of_order.is_empty();
         let (buffer, memory) = if gap { self.close_gaps(seg) } else { (end, 0) };
         if explicit_reads {
+            self.predict_memory(taken);
+            self.wake_reader(now);
             return None;
         }
         let queued = self.rcv_nxt - end;

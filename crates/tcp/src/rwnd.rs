@@ -391,6 +391,11 @@ impl ReceiveWindow {
         held <= self.buffer
     }
 
+    /// Whether `held` bytes of memory leave no room in the buffer.
+    pub fn is_full(&self, held: u64) -> bool {
+        held >= self.buffer
+    }
+
     /// An eighth of the buffer, bytes of memory.
     pub fn eighth(&self) -> u64 {
         self.buffer / 8

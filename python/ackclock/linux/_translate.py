@@ -312,7 +312,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     options = group.get("congestion_control_options") or {}
     for key in sorted({name for name, value in group.items() if value} - {
         "count", "profile", "congestion_control", "congestion_control_options", "recovery", "stack", "workload",
-        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path", "host", "peer_host",
+        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path", "host", "peer_host", "reader",
     }):  # fmt: skip
         raise refuse(key, group[key], f"no {key}")
     if datagrams:

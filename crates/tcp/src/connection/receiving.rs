@@ -178,6 +178,11 @@ impl Receiving {
         self.now().is_some_and(Receiver::awaits_turn)
     }
 
+    /// See [`Receiver::turn`].
+    pub fn turn(&self) -> Time {
+        self.now().map_or(Time::NEVER, Receiver::turn)
+    }
+
     pub fn on_timer(&mut self, now: Time, rto: Span) {
         if let Receiving::Awake(receiver) = self {
             receiver.on_timer(now, rto);

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::Segment;
 
+use super::reading::Slow;
 use super::Receiver;
 use crate::config::DelayedAck;
 use crate::memory::{self, Share, MOST_PIECES};
@@ -49,6 +50,8 @@ struct Packet {
     memory: u64,
     /// Bytes that can still be copied into the packet.
     room: u32,
+    /// Number of fragments that lie in the sender's memory.
+    pieces: u32,
 }
 
 impl Packet {
@@ -105,21 +108,36 @@ pub(super) struct Waiting {
     packets: VecDeque<Packet>,
     /// Memory used by the packets, bytes.
     pub memory: u64,
+    /// The application, if it reads slowly.
+    pub slow: Option<Slow>,
 }
 
 impl Waiting {
-    /// Append the bytes from `start` to `end` to the queue as a packet of this memory, or copy them into the
-    /// last packet if it has `room` (Linux `tcp_try_coalesce`).
-    fn push(&mut self, start: u64, end: u64, memory: u64, room: u32) {
+    /// Append a packet to the queue: copy it into the last packet if that has room, or add its fragments to those of
+    /// the last packet (Linux `tcp_try_coalesce`).
+    fn push(&mut self, packet: Packet) {
+        let Packet { start, end, memory, room, pieces } = packet;
         if let Some(last) = self.packets.back_mut() {
             if end - start <= last.room as u64 {
                 last.end = end;
                 last.room -= (end - start) as u32;
                 return;
             }
+            if pieces > 0 && last.pieces + pieces <= memory::MOST_PIECES {
+                let added = memory.min(end - start);
+                (last.end, last.memory, last.room) = (end, last.memory + added, room);
+                last.pieces += pieces;
+                self.memory += added;
+                return;
+            }
         }
         self.memory += memory;
-        self.packets.push_back(Packet { start, end, memory, room });
+        self.packets.push_back(packet);
+    }
+
+    /// End of the first packet.
+    pub fn first_end(&self) -> Option<u64> {
+        self.packets.front().map(|packet| packet.end)
     }
 
     /// Free the packets read by the application up to `read`.
@@ -145,7 +163,7 @@ impl Waiting {
             let taken = memory::copied_together(len);
             self.memory += taken;
             let room = memory::room_behind_copies(len);
-            self.packets.push_back(Packet { start, end: start + len, memory: taken, room });
+            self.packets.push_back(Packet { start, end: start + len, memory: taken, room, pieces: 0 });
             start += len;
         }
     }
@@ -188,7 +206,11 @@ impl Receiver {
         let end = seg.seq + seg.len as u64;
         if end > self.rcv_nxt {
             let (memory, room) = (self.window.packet_memory(seg.len), self.window.room_behind(seg.len));
-            self.reader.waiting.get_or_insert_default().push(self.rcv_nxt, end, memory, room);
+            let pieces = self.window.pieces(seg.seq, seg.len);
+            let packet = Packet { start: self.rcv_nxt, end, memory, room, pieces };
+            let before = self.reader.unread_memory();
+            self.reader.waiting.get_or_insert_default().push(packet);
+            self.reserve(memory, self.reader.unread_memory() - before);
         }
     }
 
@@ -209,6 +231,9 @@ impl Receiver {
             self.acks.now |= self.acks.mode != DelayedAck::Linux;
             return false;
         }
+        if self.has_reserved(seg) {
+            return true;
+        }
         let waiting = self.received() - self.taken_at_once();
         if self.make_room(seg.seq, waiting) {
             return true;
@@ -228,7 +253,9 @@ impl Receiver {
         while start < run.end {
             let end = run.end.min(start + len);
             let room = if end == run.end { run.room } else { 0 };
-            self.reader.waiting.get_or_insert_default().push(start, end, memory, room);
+            let pieces = if run.packets == 1 { run.pieces } else { 0 };
+            let packet = Packet { start, end, memory, room, pieces };
+            self.reader.waiting.get_or_insert_default().push(packet);
             start = end;
         }
     }

@@ -3,6 +3,7 @@
 mod fin;
 mod plain;
 mod unread;
+mod slow;
 
 use super::*;
 use ackclock_core::packet::Ecn;
