@@ -43,7 +43,7 @@ from pathlib import Path
 
 from ackclock import studies
 from ackclock.errors import InputError
-from ackclock.study import SCALES, population, sentence
+from ackclock.study import SCALES, edges, population, sentence
 from ackclock.study.claim import DIRECTION, MAGNITUDE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,11 +83,14 @@ def verdicts(match: re.Match[str]) -> str:
     study = studies.get(match[1])
     records = [study.recorded(scale) for scale in SCALES]
 
+    turned = edges.words(study)
+
     def told(claim: str, half: str) -> str:
         words = [record.verdicts(claim).get(half) for record in records]
+        beside = f" ({turned[claim, half]})" if (claim, half) in turned else ""
         if words[0] == words[1]:
-            return f"{words[0]}" if words[0] else ""
-        return " / ".join(str(word or "–") for word in words)
+            return f"{words[0]}{beside}" if words[0] else ""
+        return " / ".join(str(word or "–") for word in words) + beside
 
     rows = [
         f"| {claim.id} | {claim.statement} | {told(claim.id, DIRECTION)} | {told(claim.id, MAGNITUDE)} |"

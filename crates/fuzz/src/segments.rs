@@ -71,10 +71,11 @@ fn config(draw: &mut Draw) -> Config {
         config.sack ^= true;
     }
     if on(2) {
-        config.controller = Recipe::by_name(draw.one(REGISTRY).0).expect("invariant: a known controller");
+        config.sending.controller =
+            Recipe::by_name(draw.one(REGISTRY).0).expect("invariant: a known controller");
     }
     if on(3) {
-        config.rule = Rule::by_name(draw.one(recovery::REGISTRY).0).expect("invariant: a known rule");
+        config.loss.rule = Rule::by_name(draw.one(recovery::REGISTRY).0).expect("invariant: a known rule");
     }
     if on(4) {
         let limit = draw.flag().then(|| SendLimit {
@@ -82,35 +83,36 @@ fn config(draw: &mut Draw) -> Config {
             most: MOST_BUFFERED,
         });
         let tso = draw.flag().then_some(Tso::LINUX);
-        config.buffers = Some(Buffers { limit, tso, ..Buffers::UNLIMITED });
+        config.sending.buffers = Some(Buffers { limit, tso, ..Buffers::UNLIMITED });
     }
     if on(5) {
         config.smss = 1 + draw.number(536) % 9_000;
     }
     if on(6) {
-        config.hz = *draw.one(&[0, 100, 250, 1000]);
-        config.tick_phase = config.tick().0 / 2;
+        config.timers.hz = *draw.one(&[0, 100, 250, 1000]);
+        config.timers.tick_phase = config.tick().0 / 2;
     }
     if on(7) {
-        config.pacing = Pacing { on: true, ..config.pacing };
+        config.sending.pacing = Pacing { on: true, ..config.sending.pacing };
     }
     let on = |bit: u8| more >> bit & 1 == 1;
     config.ecn = if on(0) { EcnUse::Ask } else { EcnUse::Accept };
     config.ledger = on(1);
-    config.explicit_reads = on(2);
+    config.receiving.explicit_reads = on(2);
     if on(3) {
-        config.receive_buffer = 1 + draw.number(1448) as u64;
-        config.first_buffer = config.first_buffer.min(config.receive_buffer);
-        config.initial_rwnd = config.initial_rwnd.min(config.receive_buffer as u32);
+        config.receiving.receive_buffer = 1 + draw.number(1448) as u64;
+        config.receiving.first_buffer = config.receiving.first_buffer.min(config.receiving.receive_buffer);
+        config.receiving.initial_rwnd =
+            config.receiving.initial_rwnd.min(config.receiving.receive_buffer as u32);
     }
     if on(4) {
-        config.writer = Some(SendLimit { bytes: 16_384, most: 4 << 20 });
+        config.sending.writer = Some(SendLimit { bytes: 16_384, most: 4 << 20 });
     }
     if on(5) {
         config.switches.initial_ssthresh = 2 + draw.byte() as u32;
     }
-    config.tlp ^= on(6);
-    config.frto ^= on(7);
+    config.loss.tlp ^= on(6);
+    config.loss.frto ^= on(7);
     config.validate = Some(Span::from_ms(500)); // for a peer that is not one of this engine's endpoints
     config
 }
@@ -149,7 +151,7 @@ impl End {
             closed: false,
             stamp: 1,
             shift,
-            explicit_reads: config.explicit_reads,
+            explicit_reads: config.receiving.explicit_reads,
             endless,
             work: 0,
             outcome: Outcome::default(),

@@ -120,7 +120,7 @@ impl TransportConfig {
     /// window.
     pub fn initial_window(&self) -> u32 {
         match self {
-            TransportConfig::Tcp(config) => config.iw,
+            TransportConfig::Tcp(config) => config.sending.iw,
             TransportConfig::Foreign(foreign) => foreign.maker.initial_window(),
             TransportConfig::Udp(_) | TransportConfig::Pcc(_) => 0,
         }

@@ -322,7 +322,7 @@ impl Context<'_> {
                 }
             });
         }
-        let draws = config.tcp().is_some_and(|tcp| tcp.controller.needs().seed);
+        let draws = config.tcp().is_some_and(|tcp| tcp.sending.controller.needs().seed);
         if flow.controller_trace.is_some() || draws {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
             let trace = flow.controller_trace;

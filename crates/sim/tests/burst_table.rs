@@ -89,19 +89,18 @@ impl Bench {
 
 /// Number of drops, and maximum queue length.
 fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
-    let mut config = Config {
-        iw,
-        controller: Recipe::by_name("reno").expect("a controller"),
-        delayed_ack: DelayedAck::Off,
-        sack_compression: false,
-        detection: Detection::Dupthresh,
-        tlp: false,
-        hz: 0,
-        min_rto: Span::from_secs(1000),
-        max_rto: Span::from_secs(1000),
-        ..Config::profile("linux-6").expect("a profile")
-    };
-    config.dup_thresh = 300; // no gap counts as a loss, and SACKed data opens the window
+    let mut config = Config::profile("linux-6").expect("a profile").with(|set| {
+        set.sending.iw = iw;
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+        set.receiving.delayed_ack = DelayedAck::Off;
+        set.receiving.sack_compression = false;
+        set.loss.detection = Detection::Dupthresh;
+        set.loss.tlp = false;
+        set.timers.hz = 0;
+        set.timers.min_rto = Span::from_secs(1000);
+        set.timers.max_rto = Span::from_secs(1000);
+    });
+    config.loss.dup_thresh = 300; // no gap counts as a loss, and SACKed data opens the window
     let mut bench = Bench::new(5 * batches, &config);
     let bursts: Vec<Time> = (0..batches as u64).map(|k| Time((1 + k * spacing_s) * SECOND)).collect();
     bench.run(&bursts);

@@ -216,23 +216,125 @@ impl Tso {
 /// Configuration of one endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// How data leaves: windows, pacing, buffers.
+    pub sending: SendConfig,
+    /// How data is received and acknowledged.
+    pub receiving: ReceiveConfig,
+    /// Retransmission timeouts, patience, and the accuracy of timers.
+    pub timers: TimerConfig,
+    /// Detection and repair of losses.
+    pub loss: LossConfig,
     /// Payload of a full segment, bytes; 0: 1460 minus the timestamp option.
     pub smss: u32,
-    /// Largest segment that the path is known to carry, options included, bytes. Smaller than the announced
-    /// MSS if a router reported it.
-    pub path_mss: u32,
     /// Settings whose defaults are the same in every profile.
     pub switches: Switches,
-    /// Initial window, segments.
-    pub iw: u32,
     /// Offer and use SACK (RFC 2018).
     pub sack: bool,
     /// Offer and use timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Loss detection method.
-    pub detection: Detection,
-    /// DupThresh, segments (Linux `tcp_reordering`).
-    pub dup_thresh: u32,
+    /// Multi-segment packets reach the peer as they were sent, because no NIC splits them.
+    pub whole_packets: bool,
+    /// IP header length, bytes.
+    pub ip_header: u32,
+    /// ECN mode.
+    pub ecn: EcnUse,
+    /// Accurate ECN settings.
+    pub accecn: AccEcnRules,
+    /// Check segments as if the peer were untrusted (RFC 5961), with this minimum interval between answers to
+    /// invalid segments without payload. `None`: no checks, because the peer is another simulated endpoint.
+    pub validate: Option<Span>,
+    /// An application woken by a packet runs after all other events of the same instant, because the kernel
+    /// processes packets first.
+    pub application_waits: bool,
+    /// Keep the counters that only TCP_INFO reads.
+    pub ledger: bool,
+    /// [`Connection::rest`](crate::Connection::rest) takes effect: it saves memory and does not change the outcome.
+    pub rests: bool,
+}
+
+/// How data leaves: windows, pacing, buffers.
+#[derive(Clone, Debug)]
+pub struct SendConfig {
+    /// Largest segment that the path is known to carry, options included, bytes. Smaller than the announced
+    /// MSS if a router reported it.
+    pub path_mss: u32,
+    /// Initial window, segments.
+    pub iw: u32,
+    /// Grow cwnd per ACK instead of per acknowledged segment (Linux before the stretch-ACK fixes of 2015).
+    pub count_acks: bool,
+    /// After a dubious ACK, cwnd is at most pipe plus the reordering degree (Linux up to 3.1
+    /// `tcp_moderate_cwnd`).
+    pub moderate_open: bool,
+    /// Reduce cwnd after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
+    pub idle_restart: bool,
+    /// Do not grow cwnd while the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
+    pub cwnd_validation: bool,
+    /// Initial payload of a segment when the path MTU is probed, bytes (Linux `tcp_base_mss`).
+    pub base_mss: u32,
+    /// ECN-capable packets carry ECT(1) (RFC 9331) instead of ECT(0).
+    pub ect1: bool,
+    /// Pacing settings.
+    pub pacing: Pacing,
+    /// TCP small queues: limit on data in the host's device queue, bytes of memory (Linux
+    /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.
+    pub small_queues: Option<u64>,
+    /// Send buffers; `None`: data is only a byte count.
+    pub buffers: Option<Buffers>,
+    /// Memory used by a send buffer beyond its payload, bytes (Linux `truesize`).
+    pub buffer_overhead: u32,
+    /// Send buffer that blocks an application with an endless write or one long transfer, with one segment
+    /// per buffer. `None`: the application hands over everything at once. Used only without `buffers`.
+    pub writer: Option<SendLimit>,
+    /// Recipe for each connection's controller.
+    pub controller: Recipe,
+    /// Slow-start algorithm of each connection; `None`: the controller's own.
+    pub slow_start: Option<SlowStartConfig>,
+    /// Segments written and sent at the same instant take a fast path with the same outcome
+    /// (`send_buffer.rs`).
+    pub fills: bool,
+}
+
+/// How data is received and acknowledged.
+#[derive(Clone, Debug)]
+pub struct ReceiveConfig {
+    /// Delayed-ACK policy.
+    pub delayed_ack: DelayedAck,
+    /// Delayed-ACK timeout; with `DelayedAck::Linux` its initial value.
+    pub delack_timeout: Span,
+    /// SACK compression: duplicate ACKs after the first three are delayed (Linux 4.18 on).
+    pub sack_compression: bool,
+    /// The receiver conceals losses, and acknowledges data ahead of its arrival: this fraction of a round
+    /// trip's data, in units of 1/65536. `None`: an honest receiver.
+    pub optimistic_acks: Option<u32>,
+    /// Initial advertised window, bytes.
+    pub initial_rwnd: u32,
+    /// Initial advertised window of the connecting end, bytes; 0: `initial_rwnd`.
+    pub initiator_rwnd: u32,
+    /// Receive window that the first buffer can hold, bytes; 0: `initial_rwnd`.
+    pub first_buffer: u64,
+    /// Maximum receive window, bytes.
+    pub receive_buffer: u64,
+    /// Maximum receive buffer, bytes of memory including the packets' overhead (Linux `tcp_rmem`); 0: the
+    /// memory of full segments for `receive_buffer`.
+    pub receive_memory: u64,
+    /// The offered window may shrink when memory runs short (Linux `tcp_shrink_window`; off by default, as
+    /// there). RFC 9293 §3.8.6 advises against it.
+    pub shrink_window: bool,
+    /// Quarters of a socket buffer available to payload; the rest is reserved for the packets' overhead.
+    pub window_quarters: u8,
+    /// The whole window is offered from the start. Otherwise it opens by two segments for each segment received.
+    pub whole_window: bool,
+    /// The receiver reports duplicates (RFC 2883).
+    pub dsack: bool,
+    /// The application reads by [`Connection::read`](crate::Connection::read); otherwise it reads at once.
+    pub explicit_reads: bool,
+    /// The receiver processes the next in-order segment on a fast path with the same outcome.
+    pub predicts: bool,
+}
+
+/// Retransmission timeouts, patience, and the accuracy of timers.
+#[derive(Clone, Debug)]
+pub struct TimerConfig {
     /// RTO estimator.
     pub rto_style: RtoStyle,
     /// RTO before the first RTT sample (RFC 6298 §2.1).
@@ -249,12 +351,21 @@ pub struct Config {
     pub syn_retries: u8,
     /// Retransmissions of data before giving up (Linux `tcp_retries2`).
     pub data_retries: u8,
-    /// Delayed-ACK policy.
-    pub delayed_ack: DelayedAck,
-    /// Delayed-ACK timeout; with `DelayedAck::Linux` its initial value.
-    pub delack_timeout: Span,
-    /// SACK compression: duplicate ACKs after the first three are delayed (Linux 4.18 on).
-    pub sack_compression: bool,
+    /// Timer ticks per second on the host; 0: exact timers.
+    pub hz: u32,
+    /// Rounding of timers longer than one tick.
+    pub wheel: Wheel,
+    /// Tick phase, ns. Hosts are not switched on at time 0.
+    pub tick_phase: u64,
+}
+
+/// Detection and repair of losses.
+#[derive(Clone, Debug)]
+pub struct LossConfig {
+    /// Loss detection method.
+    pub detection: Detection,
+    /// DupThresh, segments (Linux `tcp_reordering`).
+    pub dup_thresh: u32,
     /// Send new data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Early retransmit: fewer duplicate ACKs suffice for a small flight (RFC 5827).
@@ -267,94 +378,11 @@ pub struct Config {
     pub undo: bool,
     /// RFC 6675 NextSeg rules (3) and (4): without new data, also retransmit segments that are not marked lost.
     pub next_seg_rules: bool,
-    /// Grow cwnd per ACK instead of per acknowledged segment (Linux before the stretch-ACK fixes of 2015).
-    pub count_acks: bool,
-    /// The receiver conceals losses, and acknowledges data ahead of its arrival: this fraction of a round
-    /// trip's data, in units of 1/65536. `None`: an honest receiver.
-    pub optimistic_acks: Option<u32>,
-    /// After a dubious ACK, cwnd is at most pipe plus the reordering degree (Linux up to 3.1
-    /// `tcp_moderate_cwnd`).
-    pub moderate_open: bool,
     /// Without SACK, recovery ends with the ACK of high_seq (RFC 6582 §3.2 step 3). Otherwise the state and
     /// cwnd are kept until data above high_seq is acknowledged (Linux `tcp_try_undo_recovery`).
     pub full_ack_ends: bool,
-    /// Reduce cwnd after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
-    pub idle_restart: bool,
-    /// Do not grow cwnd while the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
-    pub cwnd_validation: bool,
-    /// Initial advertised window, bytes.
-    pub initial_rwnd: u32,
-    /// Initial advertised window of the connecting end, bytes; 0: `initial_rwnd`.
-    pub initiator_rwnd: u32,
-    /// Receive window that the first buffer can hold, bytes; 0: `initial_rwnd`.
-    pub first_buffer: u64,
-    /// Maximum receive window, bytes.
-    pub receive_buffer: u64,
-    /// Maximum receive buffer, bytes of memory including the packets' overhead (Linux `tcp_rmem`); 0: the
-    /// memory of full segments for `receive_buffer`.
-    pub receive_memory: u64,
-    /// Multi-segment packets reach the peer as they were sent, because no NIC splits them.
-    pub whole_packets: bool,
-    /// The offered window may shrink when memory runs short (Linux `tcp_shrink_window`; off by default, as
-    /// there). RFC 9293 §3.8.6 advises against it.
-    pub shrink_window: bool,
-    /// Quarters of a socket buffer available to payload; the rest is reserved for the packets' overhead.
-    pub window_quarters: u8,
-    /// The whole window is offered from the start. Otherwise it opens by two segments for each segment received.
-    pub whole_window: bool,
-    /// Initial payload of a segment when the path MTU is probed, bytes (Linux `tcp_base_mss`).
-    pub base_mss: u32,
-    /// IP header length, bytes.
-    pub ip_header: u32,
-    /// The receiver reports duplicates (RFC 2883).
-    pub dsack: bool,
-    /// ECN mode.
-    pub ecn: EcnUse,
-    /// Accurate ECN settings.
-    pub accecn: AccEcnRules,
-    /// ECN-capable packets carry ECT(1) (RFC 9331) instead of ECT(0).
-    pub ect1: bool,
-    /// Pacing settings.
-    pub pacing: Pacing,
-    /// Check segments as if the peer were untrusted (RFC 5961), with this minimum interval between answers to
-    /// invalid segments without payload. `None`: no checks, because the peer is another simulated endpoint.
-    pub validate: Option<Span>,
-    /// TCP small queues: limit on data in the host's device queue, bytes of memory (Linux
-    /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.
-    pub small_queues: Option<u64>,
-    /// Send buffers; `None`: data is only a byte count.
-    pub buffers: Option<Buffers>,
-    /// Memory used by a send buffer beyond its payload, bytes (Linux `truesize`).
-    pub buffer_overhead: u32,
-    /// Send buffer that blocks an application with an endless write or one long transfer, with one segment
-    /// per buffer. `None`: the application hands over everything at once. Used only without `buffers`.
-    pub writer: Option<SendLimit>,
-    /// An application woken by a packet runs after all other events of the same instant, because the kernel
-    /// processes packets first.
-    pub application_waits: bool,
-    /// Keep the counters that only TCP_INFO reads.
-    pub ledger: bool,
-    /// The application reads by [`Connection::read`](crate::Connection::read); otherwise it reads at once.
-    pub explicit_reads: bool,
-    /// Timer ticks per second on the host; 0: exact timers.
-    pub hz: u32,
-    /// Rounding of timers longer than one tick.
-    pub wheel: Wheel,
-    /// Tick phase, ns. Hosts are not switched on at time 0.
-    pub tick_phase: u64,
     /// Recovery rule, copied for each connection.
     pub rule: Rule,
-    /// Recipe for each connection's controller.
-    pub controller: Recipe,
-    /// Slow-start algorithm of each connection; `None`: the controller's own.
-    pub slow_start: Option<SlowStartConfig>,
-    /// The receiver processes the next in-order segment on a fast path with the same outcome.
-    pub predicts: bool,
-    /// [`Connection::rest`](crate::Connection::rest) takes effect: it saves memory and does not change the outcome.
-    pub rests: bool,
-    /// Segments written and sent at the same instant take a fast path with the same outcome
-    /// (`send_buffer.rs`).
-    pub fills: bool,
 }
 
 /// Path MTU probing by the sender (RFC 4821; Linux `tcp_mtu_probing`).
@@ -371,13 +399,21 @@ pub enum MtuProbing {
 choice! { MtuProbing: Off "off", AfterTimeouts "after-timeouts", Always "always" }
 
 impl Config {
+    /// Return the configuration after this change.
+    pub fn with(mut self, change: impl FnOnce(&mut Config)) -> Config {
+        change(&mut self);
+        self
+    }
+
     /// Return the slow-start algorithm of a new connection.
     pub fn slow_start(&self) -> StartRule {
-        let needs = self.controller.needs();
-        match &self.slow_start {
+        let needs = self.sending.controller.needs();
+        match &self.sending.slow_start {
             _ if needs.control || needs.own_start => StartRule::Classic,
-            Some(config) => StartRule::new(config, self.iw),
-            None if needs.hystart => StartRule::new(&SlowStartConfig::HyStart(HyStartParams::LINUX), self.iw),
+            Some(config) => StartRule::new(config, self.sending.iw),
+            None if needs.hystart => {
+                StartRule::new(&SlowStartConfig::HyStart(HyStartParams::LINUX), self.sending.iw)
+            }
             None => StartRule::Classic,
         }
     }
@@ -385,7 +421,7 @@ impl Config {
     /// Timestamp value of the host's clock: 1 ms per unit, never zero.
     #[inline]
     pub(crate) fn timestamp(&self, now: Time) -> u32 {
-        ((now.0 + self.tick_phase) / 1_000_000) as u32 + 1
+        ((now.0 + self.timers.tick_phase) / 1_000_000) as u32 + 1
     }
 
     /// Payload of a full segment, bytes.
@@ -400,36 +436,58 @@ impl Config {
     /// memory that this window needs in full Ethernet segments, and the initial buffer is no larger (Linux:
     /// the third and the second value of `tcp_rmem`).
     pub fn bound_receive_buffer(&mut self, bytes: u64) {
-        if self.receive_memory > 0 {
-            self.receive_memory = self.switches.packet_memory.full().needed(bytes);
-            self.first_buffer = self.first_buffer.min(Share::default().window(self.receive_memory));
+        if self.receiving.receive_memory > 0 {
+            self.receiving.receive_memory = self.switches.packet_memory.full().needed(bytes);
+            self.receiving.first_buffer =
+                self.receiving.first_buffer.min(Share::default().window(self.receiving.receive_memory));
         }
-        self.receive_buffer = bytes;
+        self.receiving.receive_buffer = bytes;
     }
 
     /// Set the first window to the whole segments that fit into the first buffer (Linux `tcp_select_initial_window`).
     /// The end that connects does not know yet whether timestamps will reduce the payload (Linux `tcp_connect_init`).
     pub fn offer_first_buffer(&mut self) {
-        let first = self.first_buffer;
+        let first = self.receiving.first_buffer;
         // An unscaled window field, such as that of a SYN, can express at most 65,535.
-        let whole =
-            |segment: u64| (if first > segment { first / segment * segment } else { first }).min(65_535);
+        let whole = |segment: u64| whole_segments(first, segment).min(65_535);
         let segment = self.payload() as u64;
-        self.initial_rwnd = whole(segment) as u32;
-        self.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
+        self.receiving.initial_rwnd = whole(segment) as u32;
+        self.receiving.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
     }
 
     /// Set the first window of the end that connects to this many segments, without timestamps, of which it does not know
-    /// yet (Linux `tcp_connect_init`).
-    pub fn offer_first_segments(&mut self, segments: u32) {
-        self.initiator_rwnd = segments.saturating_mul(self.payload() + 12 * self.timestamps as u32);
+    /// yet (Linux `tcp_connect_init`). The first buffer is enlarged for them, but not beyond the largest one, `receive_buffer`,
+    /// if that is set; both ends then offer at most the whole segments that fit (Linux: a route's `initrwnd` and
+    /// `tcp_rmem`).
+    pub fn offer_first_segments(&mut self, segments: u32, receive_buffer: Option<u64>) {
+        let payload = self.payload();
+        let sizes = [payload, payload + 12 * self.timestamps as u32];
+        let mut first = sizes.map(|size| segments.saturating_mul(size));
+        let receiving = &mut self.receiving;
+        if let Some(bytes) = receive_buffer {
+            let most = Share::default().window(receiving.receive_memory);
+            receiving.first_buffer = receiving.first_buffer.max(first[0].into()).min(most);
+            receiving.receive_buffer = bytes;
+            let fits = sizes.map(|size| whole_segments(receiving.first_buffer, size.into()) as u32);
+            first = [first[0].min(fits[0]), first[1].min(fits[1])];
+            receiving.initial_rwnd = first[0];
+        }
+        receiving.initiator_rwnd = first[1];
     }
 
     /// Length of a timer tick; zero: exact timers.
     pub fn tick(&self) -> Span {
-        match self.hz {
+        match self.timers.hz {
             0 => Span::ZERO,
             hz => Span(1_000_000_000 / hz as u64),
         }
+    }
+}
+
+/// Bytes of the whole segments that fit into a buffer, or all of it if none fits.
+fn whole_segments(buffer: u64, segment: u64) -> u64 {
+    match buffer > segment {
+        true => buffer / segment * segment,
+        false => buffer,
     }
 }

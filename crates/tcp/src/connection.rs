@@ -166,7 +166,7 @@ impl Connection {
             marks: Marks::default(),
             cramped: false,
             fitted: false,
-            paws_window: (config.rto_style == RtoStyle::Linux) as i32,
+            paws_window: (config.timers.rto_style == RtoStyle::Linux) as i32,
             cuts: false,
             rests: false,
             config: config.clone(),
@@ -314,8 +314,8 @@ impl Connection {
     fn on_syn_timer(&mut self, now: Time) {
         self.syn_timeouts += 1;
         // Linux tcp_write_timeout: the SYN has additional timeouts at a constant interval.
-        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
-        if self.syn_timeouts > self.config.syn_retries as u16 + linear as u16 {
+        let linear = if self.state == State::SynSent { self.config.timers.syn_linear_timeouts } else { 0 };
+        if self.syn_timeouts > self.config.timers.syn_retries as u16 + linear as u16 {
             self.syn_deadline = Time::NEVER;
             self.go_to(State::Failed);
             return;
@@ -446,7 +446,7 @@ impl Connection {
             return Leaving { seq: self.sender.standing().1, len: 0, seg_no: 0, rexmit: 0, flags };
         };
         let (end, nxt) = (sender.snd_una + sender.snd_wnd, sender.snd_nxt);
-        let beyond = end < nxt && self.config.rto_style == RtoStyle::Linux;
+        let beyond = end < nxt && self.config.timers.rto_style == RtoStyle::Linux;
         let taken_back = beyond && nxt - end > self.receiver.ask(Receiver::rounding);
         Leaving { seq: if taken_back { end } else { nxt }, len: 0, seg_no: 0, rexmit: 0, flags }
     }

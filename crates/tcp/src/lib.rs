@@ -19,7 +19,8 @@ mod ticks;
 
 pub use config::{
     is_linux_today, AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule,
-    MetricsCache, MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
+    LossConfig, MetricsCache, MtuProbing, Pacing, ReceiveConfig, RtoStyle, SendConfig, SendLimit, Stack,
+    Switches, TimerConfig, Tso, Wheel, PROFILES, WRITE,
 };
 pub use connection::{AccurateMarks, Connection, Due, Halves, Info, KeepAlive, State};
 pub use ledger::Ledger;

@@ -23,13 +23,14 @@ use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{Segment, Span, Time};
 
 use crate::config::{Config, DelayedAck};
-use crate::rwnd::{ReceiveWindow, FIRST_MSS};
+use crate::rwnd::{ReceiveWindow, FIRST_MSS, LEAST_MSS};
 use crate::ticks::Ticks;
 pub(crate) use accurate::{first_option, Accurate};
 use acks::{Acknowledging, Sizes};
 use cheats::Cheats;
 use ecn::Marks;
 use headers::Stamps;
+use queues::Last;
 use reading::Reader;
 use reassembly::Reassembly;
 pub(crate) use resting::Resting;
@@ -72,7 +73,9 @@ impl Receiver {
     pub fn of_end(config: &Config, responder: bool) -> Receiver {
         let ticks = Ticks::of(config);
         match responder && config.switches.response_carries_ack {
-            true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..config.clone() }, ticks),
+            true => {
+                Receiver::new(&config.clone().with(|set| set.receiving.delayed_ack = DelayedAck::Rfc), ticks)
+            }
             false => Receiver::new(config, ticks),
         }
     }
@@ -82,10 +85,10 @@ impl Receiver {
         Receiver {
             rcv_nxt: 0,
             is_plain: false,
-            predicts: config.predicts && !config.switches.quickack,
-            stamps_otherwise: config.controller.needs().exact_ecn
+            predicts: config.receiving.predicts && !config.switches.quickack,
+            stamps_otherwise: config.sending.controller.needs().exact_ecn
                 || config.switches.ack_splits > 1
-                || config.optimistic_acks.is_some(),
+                || config.receiving.optimistic_acks.is_some(),
             assembly: Reassembly::new(config),
             acks: Acknowledging::new(config, ticks),
             marks: Marks::new(config),
@@ -109,10 +112,16 @@ impl Receiver {
     }
 
     /// Start at the end of the handshake. Inter-arrival times are measured from here (Linux
-    /// `tcp_finish_connect`: `lrcvtime`).
-    pub fn begin(&mut self, now: Time) {
+    /// `tcp_finish_connect`: `lrcvtime`). The first estimate of the peer's segment size is at most `smss`, the payload of
+    /// the segments that this end sends (`tcp_initialize_rcv_mss`): only a segment as large as the estimate measures the RTT.
+    pub fn begin(&mut self, now: Time, smss: u32) {
         self.acks.last_data = now;
         self.window.begin(now);
+        let smss = smss.min((self.window.told() / 2).min(FIRST_MSS.into()) as u32).max(LEAST_MSS);
+        if self.acks.mode == DelayedAck::Linux && smss < self.sizes.rcv_mss {
+            self.sizes.rcv_mss = smss;
+            self.window.expect(smss);
+        }
     }
 
     /// Account for the peer's SYN, which has offset 0.
@@ -312,6 +321,7 @@ impl Receiver {
     #[inline(always)]
     fn accept<const PLAIN: bool>(&mut self, now: Time, seg: &Segment, end: u64, rto: Span) -> Option<u64> {
         let (explicit_reads, linux) = (!PLAIN && self.reader.explicit, self.is_linux::<PLAIN>());
+        let behind = !PLAIN && !explicit_reads && seg.seq == self.rcv_nxt;
         self.rcv_nxt = end;
         self.acks.pending = true;
         if PLAIN {
@@ -321,7 +331,8 @@ impl Receiver {
         if seg.len > 0 {
             self.window.measure_window(now, end);
         }
-        let arrived = self.window.packet_memory(seg.len);
+        let joined = if behind { self.join_unread(seg) } else { None };
+        let arrived = joined.unwrap_or_else(|| self.window.packet_memory(seg.len));
         let taken = match explicit_reads {
             _ if PLAIN => arrived,
             true => self.memory(self.received() - self.reader.read),
@@ -340,7 +351,11 @@ impl Receiver {
         if PLAIN {
             self.window.take(arrived);
             (self.reader.unread, self.reader.first_unread) = (arrived, end);
+            self.reader.last = Last::Alone(seg.len);
             return Some(end);
+        }
+        if joined.is_none() {
+            self.reader.last = Last::Alone(seg.len);
         }
         let gap = !self.assembly.out_of_order.is_empty();
         let (buffer, memory) = if gap { self.close_gaps(seg) } else { (end, 0) };
@@ -352,7 +367,7 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.assembly.beyond(self.rcv_nxt));
         }
         if gap || linux {
-            if self.reader.unread == 0 {
+            if self.reader.unread == 0 || (joined.is_some() && self.reader.first_unread == seg.seq) {
                 self.reader.first_unread = buffer;
             }
             self.reader.unread += arrived + memory;

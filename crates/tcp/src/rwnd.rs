@@ -15,6 +15,9 @@ use crate::memory::{PacketMemory, Share};
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
 pub const FIRST_MSS: u32 = 536;
 
+/// Lower bound of that estimate (Linux TCP_MIN_MSS).
+pub const LEAST_MSS: u32 = 88;
+
 /// Lower bound of the window limit that SO_RCVBUF sets (half of Linux SOCK_MIN_RCVBUF), bytes.
 const LEAST_CLAMP: u64 = 1_152;
 
@@ -97,12 +100,15 @@ pub(crate) fn window_scale(buffer: u64) -> u8 {
 impl ReceiveWindow {
     /// Return a window that starts with the profile's first offer.
     pub fn new(config: &Config) -> ReceiveWindow {
-        let first = (config.initial_rwnd as u64).min(config.receive_buffer);
-        let window = config.first_buffer.max(first);
+        let first = (config.receiving.initial_rwnd as u64).min(config.receiving.receive_buffer);
+        let window = config.receiving.first_buffer.max(first);
         let advmss = config.payload() as u64;
         let share = Share::default();
-        let (widest, most) = match config.receive_memory {
-            0 => (config.receive_buffer, config.switches.packet_memory.full().needed(config.receive_buffer)),
+        let (widest, most) = match config.receiving.receive_memory {
+            0 => (
+                config.receiving.receive_buffer,
+                config.switches.packet_memory.full().needed(config.receiving.receive_buffer),
+            ),
             memory => (u64::MAX, memory),
         };
         // One segment of the first buffer is reserved (Linux `tcp_init_buffer_space`).
@@ -128,7 +134,7 @@ impl ReceiveWindow {
             first: first as u32, // first window of the profile, or less
             right: 0,
             furthest: 0,
-            shrinks: config.shrink_window,
+            shrinks: config.receiving.shrink_window,
             rounds_up: false,
             told: first,
             rtt_8: 0,
@@ -138,7 +144,7 @@ impl ReceiveWindow {
             space: (10 * advmss).min(first),
             measured_from: 1,
             measured_us: 0,
-            unit: (1 << window_scale(config.receive_buffer)) - 1,
+            unit: (1 << window_scale(config.receiving.receive_buffer)) - 1,
             header_max: u32::MAX,
             held: 0,
         };

@@ -258,18 +258,23 @@ pub struct Sender {
 impl Sender {
     /// Return a sender in the state before its handshake.
     pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>) -> Sender {
-        let needs = config.controller.needs();
-        let rtt =
-            Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
+        let needs = config.sending.controller.needs();
+        let rtt = Rtt::new(
+            config.timers.rto_style,
+            config.timers.initial_rto,
+            config.timers.min_rto,
+            config.timers.max_rto,
+            config.tick(),
+        );
         let slow_start = config.slow_start();
         Sender {
             smss: config.payload(),
-            window: Window { ssthresh: config.switches.initial_ssthresh, ..Window::new(config.iw) },
+            window: Window { ssthresh: config.switches.initial_ssthresh, ..Window::new(config.sending.iw) },
             controls: needs.control,
             reduces: needs.reduces,
             losses: needs.losses,
             rates: needs.keeps_rates().then(|| Box::new(DeliveryRate::new(needs.watches_application))),
-            rule: config.rule.clone(),
+            rule: config.loss.rule.clone(),
             board: Scoreboard::default(),
             rtt,
             snd_una: 1,
@@ -277,13 +282,16 @@ impl Sender {
             snd_wnd: 0,
             snd_wl1: responder as u64, // sequence number of the segment that established the connection: the ACK of the SYN-ACK, or the SYN-ACK
             stream: Stream::new(config.switches.nodelay, config.switches.cork),
-            queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers, Ticks::of(config)))),
-            buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
+            queue: config
+                .sending
+                .buffers
+                .map(|buffers| Box::new(SendQueue::new(&buffers, Ticks::of(config)))),
+            buffer: config.sending.writer.filter(|_| config.sending.buffers.is_none()).map(SendBuffer::new),
             sack: config.sack,
             pacer: Pacer::wanted(config, needs.pacing, slow_start.paces()),
             slow_start,
             start_up: if needs.control { StartUp::Known } else { StartUp::Goes },
-            cc: config.controller.make(),
+            cc: config.sending.controller.make(),
             ecn: EcnSender::default(),
             feedback: None,
             mss_cache: config.payload(),
@@ -347,7 +355,7 @@ impl Sender {
         }
         self.sack &= sack;
         self.resize_segments(smss);
-        self.delivered = u64::from(self.config.rto_style == RtoStyle::Linux);
+        self.delivered = u64::from(self.config.timers.rto_style == RtoStyle::Linux);
         self.begin_mtu_search(now, options);
         self.fit_into_half_window(wnd as u64, options);
         self.usage.begin(now);
@@ -356,7 +364,7 @@ impl Sender {
                 self.rtt.update_min(rtt);
                 self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
             }
-            None => self.rtt.fall_back(self.config.fallback_rto),
+            None => self.rtt.fall_back(self.config.timers.fallback_rto),
         }
         if let (Some(rtt), (_, false)) = (rtt, self.trace.whose()) {
             self.cc.on_syn_acked(rtt);
@@ -378,8 +386,8 @@ impl Sender {
     /// an RTT is the difference between two rounded times.
     #[inline]
     fn clock(&self, now: Time) -> Time {
-        match self.config.rto_style {
-            RtoStyle::Linux => Time(now.0.saturating_sub((now.0 + self.config.tick_phase) % 1_000)),
+        match self.config.timers.rto_style {
+            RtoStyle::Linux => Time(now.0.saturating_sub((now.0 + self.config.timers.tick_phase) % 1_000)),
             RtoStyle::Rfc6298 => now,
         }
     }

@@ -41,7 +41,7 @@ pub struct Ticks {
 impl Ticks {
     /// Return the clock of a host with these settings.
     pub fn of(config: &Config) -> Ticks {
-        Ticks::new(config.tick(), config.tick_phase, config.wheel)
+        Ticks::new(config.tick(), config.timers.tick_phase, config.timers.wheel)
     }
 
     /// Return a clock of this tick length and phase. Zero length: exact timers.

@@ -8,13 +8,12 @@ use ackclock_core::{Span, Stream, Time};
 use ackclock_tcp::{AccEcnRules, Config, EcnUse};
 
 fn config(profile: &str, option: u8) -> Config {
-    Config {
+    Config::profile(profile).expect("known").with(|set| {
         // BBR ignores marks, so its window stays large and ACKs cover many segments
-        controller: Recipe::by_name("bbr").expect("registered"),
-        ecn: EcnUse::AccEcn,
-        accecn: AccEcnRules { option, beacon: 3, fallback: true },
-        ..Config::profile(profile).expect("known")
-    }
+        set.sending.controller = Recipe::by_name("bbr").expect("registered");
+        set.ecn = EcnUse::AccEcn;
+        set.accecn = AccEcnRules { option, beacon: 3, fallback: true };
+    })
 }
 
 /// Run a transfer whose packets arrive CE-marked with probability `marked`, and whose ACKs are lost with

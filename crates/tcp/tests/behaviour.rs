@@ -20,14 +20,13 @@ fn at(x: u64) -> Time {
 
 /// Return a profile with Reno's arithmetic, which is easy to follow.
 fn reno(profile: &str) -> Config {
-    Config {
-        controller: Recipe::by_name("reno").expect("a controller"),
-        ..Config::profile(profile).expect("a profile")
-    }
+    Config::profile(profile)
+        .expect("a profile")
+        .with(|set| set.sending.controller = Recipe::by_name("reno").expect("a controller"))
 }
 
 fn with_rule(profile: &str, rule: &str) -> Config {
-    Config { rule: Rule::by_name(rule).expect("a rule"), ..reno(profile) }
+    reno(profile).with(|set| set.loss.rule = Rule::by_name(rule).expect("a rule"))
 }
 
 /// Return a server in its state one RTT after sending `segments`.
@@ -164,7 +163,7 @@ fn sacks_do_not_put_off_the_timeout_rfc_6298_section_5_3() {
     for (profile, rule) in [("rfc", "rfc6675"), ("linux-3.2", ""), ("linux-6", "")] {
         let mut config = reno(profile);
         if !rule.is_empty() {
-            config.rule = Rule::by_name(rule).expect("a rule");
+            config.loss.rule = Rule::by_name(rule).expect("a rule");
         }
         let mut s = after_writing(&config, 10);
         for n in 1..5 {
@@ -206,7 +205,7 @@ fn a_timestamp_sample_is_never_below_one_tick_of_its_clock_linux_tcp_rtt_tsopt_u
 
 #[test]
 fn a_retransmission_ends_the_idle_time_linux_tcp_event_data_sent() {
-    let config = Config { tlp: false, ..reno("linux-6") };
+    let config = reno("linux-6").with(|set| set.loss.tlp = false);
     let mut wire = Wire::new(&config, &config, |l| {
         lost_if(l.from == CLIENT && l.seg.rexmit == 0 && (311..615).contains(&l.seg.seg_no))
     });
@@ -244,7 +243,7 @@ fn a_dsack_undoes_after_recovery_has_ended_linux_tcp_try_undo_dsack() {
 
 #[test]
 fn a_dsack_undoes_a_needless_timeout_although_nothing_is_outstanding() {
-    let mut s = after_writing(&Config { tlp: false, ..reno("linux-6") }, 10);
+    let mut s = after_writing(&reno("linux-6").with(|set| set.loss.tlp = false), 10);
     s.ack(9, &[]);
     let cwnd = s.cwnd();
     assert_eq!(s.timer(), "R9");
@@ -258,7 +257,7 @@ fn a_dsack_undoes_a_needless_timeout_although_nothing_is_outstanding() {
 /// Return a server that has had a spurious timeout of segment 0, and the segments sent on the ACK that reveals it.
 /// F-RTO clears all loss marks.
 fn after_a_spurious_timeout(config: &Config, ack: u64, sacks: &[(u64, u64)]) -> (Server, String) {
-    let mut s = Server::new(&Config { tlp: false, ..config.clone() });
+    let mut s = Server::new(&config.clone().with(|set| set.loss.tlp = false));
     s.write(10);
     assert_eq!(s.timer(), "R0");
     let sent = s.ack(ack, sacks);
@@ -350,7 +349,7 @@ fn no_rescue_while_the_ack_is_at_the_end_of_the_first_retransmission_rfc_6675_ne
 #[test]
 fn what_is_sacked_is_not_in_the_pipe_and_what_is_lost_is_sent_rfc_6675_section_4() {
     // 0 and 10 are lost, 7 is late; NextSeg rule (3) retransmits 7, which is never marked lost
-    let mut s = after_writing(&Config { iw: 14, ..with_rule("rfc", "rfc6675") }, 14);
+    let mut s = after_writing(&with_rule("rfc", "rfc6675").with(|set| set.sending.iw = 14), 14);
     for n in 1..7 {
         s.ack(0, &[(1, n + 1)]);
     }
@@ -363,7 +362,7 @@ fn what_is_sacked_is_not_in_the_pipe_and_what_is_lost_is_sent_rfc_6675_section_4
 
 #[test]
 fn a_rescue_is_no_high_rxt_rfc_6675_next_seg_rule_4() {
-    let mut s = after_writing(&Config { iw: 16, ..with_rule("rfc", "rfc6675") }, 16);
+    let mut s = after_writing(&with_rule("rfc", "rfc6675").with(|set| set.sending.iw = 16), 16);
     for n in 1..10 {
         s.ack(0, &[(1, n + 1)]);
     }
@@ -373,7 +372,7 @@ fn a_rescue_is_no_high_rxt_rfc_6675_next_seg_rule_4() {
 
 #[test]
 fn a_rescue_holds_no_lost_segment_back_rfc_6675_next_seg_rule_1() {
-    let mut s = after_writing(&Config { iw: 16, ..with_rule("rfc", "rfc6675") }, 16);
+    let mut s = after_writing(&with_rule("rfc", "rfc6675").with(|set| set.sending.iw = 16), 16);
     for n in 1..10 {
         s.ack(0, &[(1, n + 1)]);
     }
@@ -396,7 +395,7 @@ fn a_head_under_way_is_not_forced_out_again_on_entry() {
 
 #[test]
 fn a_retransmission_lost_in_loss_starts_a_recovery_linux_tcp_fastretrans_alert() {
-    let mut s = Server::new(&Config { tlp: false, ..reno("linux-6") });
+    let mut s = Server::new(&reno("linux-6").with(|set| set.loss.tlp = false));
     s.write(10);
     assert_eq!(s.timer(), "R0");
     s.now += RTT;

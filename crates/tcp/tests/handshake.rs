@@ -14,10 +14,9 @@ fn at(ms: u64) -> Time {
 
 /// Return a profile with Reno's arithmetic.
 fn reno(profile: &str) -> Config {
-    Config {
-        controller: Recipe::by_name("reno").expect("a controller"),
-        ..Config::profile(profile).expect("a profile")
-    }
+    Config::profile(profile)
+        .expect("a profile")
+        .with(|set| set.sending.controller = Recipe::by_name("reno").expect("a controller"))
 }
 
 /// Return the times, up to `until`, of the SYN-ACKs from a listening end that receives a SYN at each of `syns`.
@@ -74,7 +73,7 @@ fn segments_fit_the_peers_mss_option_rfc_9293_section_3_7_1() {
 
 #[test]
 fn the_ack_of_the_syn_ack_leaves_before_data() {
-    let config = Config { delayed_ack: DelayedAck::Off, ..reno("linux-6") };
+    let config = reno("linux-6").with(|set| set.receiving.delayed_ack = DelayedAck::Off);
     let mut client = Connection::initiator(0, &config);
     let mut server = Connection::responder(0, &config);
     client.connect(at(0));

@@ -6,7 +6,7 @@ use ackclock_tcp::Config;
 /// Server whose host's queue holds what it sends, at most two segments, until it is told that a packet has left.
 fn behind_a_queue(segments: u64) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
-    let mut s = Server::new(&Config { small_queues: Some(3_000), ..base });
+    let mut s = Server::new(&base.with(|set| set.sending.small_queues = Some(3_000)));
     s.conn.queue_behind(false);
     s.conn.write(s.now, segments * SMSS);
     while let Some(seg) = s.conn.poll_transmit(s.now) {

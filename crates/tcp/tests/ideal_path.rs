@@ -18,19 +18,18 @@ type Row = (u32, u32, String);
 
 /// Run a bulk flow with `window` segments in flight, the first transmissions in `lost` dropped, and one ACK per arrival.
 fn play(rule: &str, window: u32, lost: &[u32], acks: usize) -> Vec<Row> {
-    let config = Config {
-        iw: window,
-        rule: Rule::by_name(rule).expect("a rule"),
-        controller: Recipe::by_name("reno").expect("a controller"),
-        detection: Detection::Dupthresh,
-        delayed_ack: DelayedAck::Off,
-        sack_compression: false,
-        min_rto: Span::from_secs(1000),
-        max_rto: Span::from_secs(2000),
-        initial_rwnd: 1 << 30,
-        receive_buffer: 1 << 30,
-        ..Config::profile("rfc").expect("a profile")
-    };
+    let config = Config::profile("rfc").expect("a profile").with(|set| {
+        set.sending.iw = window;
+        set.loss.rule = Rule::by_name(rule).expect("a rule");
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+        set.loss.detection = Detection::Dupthresh;
+        set.receiving.delayed_ack = DelayedAck::Off;
+        set.receiving.sack_compression = false;
+        set.timers.min_rto = Span::from_secs(1000);
+        set.timers.max_rto = Span::from_secs(2000);
+        set.receiving.initial_rwnd = 1 << 30;
+        set.receiving.receive_buffer = 1 << 30;
+    });
     let (mut a, mut b) = (Connection::initiator(0, &config), Connection::responder(0, &config));
     let mut now = Time(1);
     a.connect(now);

@@ -8,8 +8,11 @@ use ackclock_tcp::Config;
 /// Return a server without SACK in its state one RTT after sending `segments` at once.
 fn after_writing(profile: &str, segments: u64) -> Server {
     let profile = Config::profile(profile).expect("a profile");
-    let config =
-        Config { iw: 20, sack: false, controller: Recipe::by_name("reno").expect("a controller"), ..profile };
+    let config = profile.with(|set| {
+        set.sending.iw = 20;
+        set.sack = false;
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+    });
     let mut s = Server::new(&config);
     s.write(segments);
     s.now += RTT;
@@ -70,7 +73,10 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
 /// `second`.
 fn partial_ack(iw: u32, second: u64) -> (Server, Vec<String>) {
     let profile = Config::profile("freebsd-4").expect("a profile");
-    let config = Config { iw, controller: Recipe::by_name("reno").expect("a controller"), ..profile };
+    let config = profile.with(|set| {
+        set.sending.iw = iw;
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+    });
     let mut s = Server::new(&config);
     s.write(200);
     s.now += RTT;

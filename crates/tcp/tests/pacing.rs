@@ -7,7 +7,11 @@ use ackclock_tcp::{Buffers, Config, Pacing, Tso};
 
 fn config(pacing: Pacing) -> Config {
     let base = Config::profile("linux-6").expect("a profile");
-    Config { controller: Recipe::by_name("reno").expect("a controller"), tlp: false, pacing, ..base }
+    base.with(|set| {
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+        set.loss.tlp = false;
+        set.sending.pacing = pacing;
+    })
 }
 
 fn paced() -> Pacing {
@@ -97,10 +101,10 @@ fn off_means_off() {
 
 #[test]
 fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
-    let mut s = Server::new(&Config {
-        buffers: Some(Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED }),
-        ..config(paced())
-    });
+    let mut s = Server::new(
+        &config(paced())
+            .with(|set| set.sending.buffers = Some(Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED })),
+    );
     s.conn.write_forever(s.now);
     assert_eq!(departures(&mut s, RTT).len(), 10);
     s.deliver(10, &[]);
@@ -116,11 +120,10 @@ fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
 #[test]
 fn bbr_sends_single_segments_below_its_rate_and_pairs_from_there_on_linux_bbr_min_tso_segs() {
     let together = |controller: &str, rate: u64| {
-        let mut s = Server::new(&Config {
-            controller: Recipe::by_name(controller).expect("a controller"),
-            buffers: Some(Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED }),
-            ..config(paced())
-        });
+        let mut s = Server::new(&config(paced()).with(|set| {
+            set.sending.controller = Recipe::by_name(controller).expect("a controller");
+            set.sending.buffers = Some(Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED });
+        }));
         s.conn.set_max_pacing_rate(rate);
         s.conn.write_forever(s.now);
         departures(&mut s, RTT);

@@ -7,13 +7,12 @@ use ackclock_tcp::{Config, KeepAlive};
 
 fn server(data_retries: u8) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
-    Server::new(&Config {
-        controller: Recipe::by_name("reno").expect("a controller"),
-        tlp: false,
-        ledger: true,
-        data_retries,
-        ..base
-    })
+    Server::new(&base.with(|set| {
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+        set.loss.tlp = false;
+        set.ledger = true;
+        set.timers.data_retries = data_retries;
+    }))
 }
 
 /// Run timers until the connection ends. Returns the time since the write, and the number of segments sent.

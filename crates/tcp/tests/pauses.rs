@@ -12,10 +12,9 @@ use crate::common::server::{Server, RTT};
 
 /// Return a Linux profile with Reno's arithmetic, which is easy to follow.
 fn linux() -> Config {
-    Config {
-        controller: Recipe::by_name("reno").expect("a controller"),
-        ..Config::profile("linux-6").expect("a profile")
-    }
+    Config::profile("linux-6")
+        .expect("a profile")
+        .with(|set| set.sending.controller = Recipe::by_name("reno").expect("a controller"))
 }
 
 /// snd_nxt at each start of transmission with nothing in flight.
@@ -39,7 +38,10 @@ fn what_leaves_with_nothing_in_flight_starts_anew_also_when_it_is_sent_again_lin
     let starts = Arc::new(Mutex::new(Vec::new()));
     let told = starts.clone();
     let own = Maker::new(move || Box::new(Starts(told.clone())));
-    let mut s = Server::new(&Config { controller: Recipe::own(own), tlp: false, ..linux() });
+    let mut s = Server::new(&linux().with(|set| {
+        set.sending.controller = Recipe::own(own);
+        set.loss.tlp = false;
+    }));
     s.write(10);
     s.now += RTT;
     assert_eq!(s.ack(2, &[]), "");
@@ -78,7 +80,7 @@ fn a_segment_that_leaves_alone_begins_the_time_of_delivery_linux_tcp_rate_skb_se
     let times = Arc::new(Mutex::new(Vec::new()));
     let told = times.clone();
     let own = Maker::new(move || Box::new(Told(told.clone())));
-    let mut s = Server::new(&Config { controller: Recipe::own(own), ..linux() });
+    let mut s = Server::new(&linux().with(|set| set.sending.controller = Recipe::own(own)));
     let first = s.now;
     s.write(2);
     s.now += RTT;
@@ -115,7 +117,7 @@ impl CongestionControl for Slower {
 #[test]
 fn what_leaves_behind_a_pause_is_paced_as_the_controller_says_then_linux_bbr_cwnd_event_tx_start() {
     let own = Maker::new(|| Box::new(Slower));
-    let mut s = Server::new(&Config { controller: Recipe::own(own), ..linux() });
+    let mut s = Server::new(&linux().with(|set| set.sending.controller = Recipe::own(own)));
     s.write(2);
     s.now += RTT;
     s.ack(2, &[]);
@@ -129,7 +131,10 @@ fn what_leaves_behind_a_pause_is_paced_as_the_controller_says_then_linux_bbr_cwn
 fn a_segment_behind_an_ack_without_data_has_no_time_to_make_up_for_linux_tcp_transmit_skb() {
     let gap = |asked: u64| {
         let own = Maker::new(|| Box::new(Slower));
-        let mut s = Server::new(&Config { controller: Recipe::own(own), tlp: false, ..linux() });
+        let mut s = Server::new(&linux().with(|set| {
+            set.sending.controller = Recipe::own(own);
+            set.loss.tlp = false;
+        }));
         s.write(10);
         s.now += RTT;
         s.ack(10, &[]);

@@ -10,11 +10,11 @@ use ackclock_tcp::{Buffers, Config, Connection, SendLimit, Tso};
 fn server(limit: SendLimit) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
     // buffers of 32 segments: half of the largest window
-    Server::new(&Config {
-        controller: Recipe::by_name("reno").expect("a controller"),
-        buffers: Some(Buffers { limit: Some(limit), tso: Some(Tso::LINUX), ..Buffers::UNLIMITED }),
-        ..base
-    })
+    Server::new(&base.with(|set| {
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+        set.sending.buffers =
+            Some(Buffers { limit: Some(limit), tso: Some(Tso::LINUX), ..Buffers::UNLIMITED });
+    }))
 }
 
 fn acked(s: &mut Server, segments: u64) -> usize {
@@ -99,12 +99,11 @@ fn who_writes_block_by_block_sends_the_end_of_a_block_as_it_is() {
     let blocks = |call_bytes: u64| {
         let base = Config::profile("linux-6").expect("a profile");
         let buffers = Buffers { tso: Some(Tso::LINUX), call_bytes, ..Buffers::UNLIMITED };
-        let mut s = Server::new(&Config {
-            controller: Recipe::by_name("reno").expect("a controller"),
-            iw: 20,
-            buffers: Some(Buffers { limit: Some(SendLimit::fixed(1 << 20)), ..buffers }),
-            ..base
-        });
+        let mut s = Server::new(&base.with(|set| {
+            set.sending.controller = Recipe::by_name("reno").expect("a controller");
+            set.sending.iw = 20;
+            set.sending.buffers = Some(Buffers { limit: Some(SendLimit::fixed(1 << 20)), ..buffers });
+        }));
         s.conn.write(s.now, 10_000);
         lengths(&mut s)
     };
@@ -136,13 +135,12 @@ fn time_is_charged_to_what_limits() {
 #[test]
 fn a_stream_pushes_where_its_writer_slept() {
     let base = Config::profile("linux-6").expect("a profile");
-    let config = Config {
-        controller: Recipe::by_name("reno").expect("a controller"),
-        smss: 1448,
-        timestamps: false,
-        writer: Some(SendLimit { bytes: 16_384, most: 64 << 20 }),
-        ..base
-    };
+    let config = base.with(|set| {
+        set.sending.controller = Recipe::by_name("reno").expect("a controller");
+        set.smss = 1448;
+        set.timestamps = false;
+        set.sending.writer = Some(SendLimit { bytes: 16_384, most: 64 << 20 });
+    });
     let mut conn = Connection::responder(0, &config);
     let mut now = Time(1);
     let syn = SynOptions { mss: 1448, wscale: 11, sack_permitted: true };
@@ -168,7 +166,12 @@ fn a_stream_pushes_where_its_writer_slept() {
 fn first_burst(profile: &str) -> usize {
     let base = Config::profile(profile).expect("a profile");
     let buffers = Some(Buffers { limit: Some(SendLimit::fixed(13_000)), ..Buffers::UNLIMITED });
-    Server::new(&Config { iw: 10, buffers, ..base }).write(100).len()
+    Server::new(&base.with(|set| {
+        set.sending.iw = 10;
+        set.sending.buffers = buffers;
+    }))
+    .write(100)
+    .len()
 }
 
 #[test]
@@ -182,7 +185,10 @@ fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
 fn long_call(memory: u64) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
     let buffers = Some(Buffers { limit: Some(SendLimit::fixed(memory)), ..Buffers::UNLIMITED });
-    let mut s = Server::new(&Config { iw: 30, buffers, ..base });
+    let mut s = Server::new(&base.with(|set| {
+        set.sending.iw = 30;
+        set.sending.buffers = buffers;
+    }));
     s.write(100);
     s
 }
@@ -248,12 +254,11 @@ fn the_writer_wakes_where_what_is_sacked_takes_few_buffers_linux_tcp_sacktag_wri
 fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nanosecond() {
     let after_two_acks = |application_waits: bool| {
         let base = Config::profile("linux-6").expect("a profile");
-        let mut s = Server::new(&Config {
-            controller: Recipe::by_name("reno").expect("a controller"),
-            writer: Some(SendLimit::fixed(20_000)),
-            application_waits,
-            ..base
-        });
+        let mut s = Server::new(&base.with(|set| {
+            set.sending.controller = Recipe::by_name("reno").expect("a controller");
+            set.sending.writer = Some(SendLimit::fixed(20_000));
+            set.application_waits = application_waits;
+        }));
         assert_eq!(s.write(100).len(), 10);
         s.now += RTT;
         s.deliver(6, &[]);

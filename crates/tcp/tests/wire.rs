@@ -12,13 +12,12 @@ use proptest::prelude::*;
 
 fn config(profile: &str, rule: &str, cc: &str) -> Config {
     let profile = Config::profile(profile).expect("a profile");
-    Config {
-        rule: Rule::by_name(rule).expect("a rule"),
-        controller: Recipe::by_name(cc).expect("a controller"),
-        syn_retries: 30,
-        data_retries: 60,
-        ..profile
-    }
+    profile.with(|set| {
+        set.loss.rule = Rule::by_name(rule).expect("a rule");
+        set.sending.controller = Recipe::by_name(cc).expect("a controller");
+        set.timers.syn_retries = 30;
+        set.timers.data_retries = 60;
+    })
 }
 
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
@@ -121,7 +120,7 @@ proptest! {
         let mut config = config(PROFILES[profile], RULES[rule].0, CONTROLLERS[cc]);
         config.sack = sack;
         config.timestamps = timestamps;
-        config.detection = [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection];
+        config.loss.detection = [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection];
         let mut wire = Wire::random(&config, seed, loss, reorder, duplicate);
         wire.run(bytes);
         prop_assert_eq!(wire.ends[1].received(), bytes);
@@ -131,8 +130,10 @@ proptest! {
 
 #[test]
 fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() {
-    let config =
-        Config { receive_buffer: 20_000, initial_rwnd: 10_000, ..config("linux-6", "prr-linux-6", "reno") };
+    let config = config("linux-6", "prr-linux-6", "reno").with(|set| {
+        set.receiving.receive_buffer = 20_000;
+        set.receiving.initial_rwnd = 10_000;
+    });
     let mut wire = Wire::random(&config, 3, 0.0, 0.0, 0.0);
     wire.ends[0].connect(wire.now);
     wire.ends[0].write(wire.now, 300_000);
@@ -193,7 +194,7 @@ fn ends_that_rest_until_they_are_needed_behave_like_any_other() {
         for cc in CONTROLLERS {
             for seed in 0..12 {
                 let mut config = config(profile, "prr-ssrb", cc);
-                config.writer = (seed % 2 == 0).then_some(SendLimit { bytes: 87_040, most: 4 << 20 });
+                config.sending.writer = (seed % 2 == 0).then_some(SendLimit { bytes: 87_040, most: 4 << 20 });
                 let (segments, told) = exchange(&config, seed, false);
                 assert!(segments.len() > 90);
                 let rested = exchange(&config, seed, true);
@@ -227,8 +228,8 @@ fn with_feature(config: &mut Config, feature: &str) {
         }
         "ecn" => config.ecn = EcnUse::Ask,
         "ledger" => config.ledger = true,
-        "buffers" => config.buffers = Some(Buffers::UNLIMITED),
-        "disorder" => config.limited_transmit = false,
+        "buffers" => config.sending.buffers = Some(Buffers::UNLIMITED),
+        "disorder" => config.loss.limited_transmit = false,
         _ => {}
     }
 }
@@ -254,7 +255,7 @@ proptest! {
     ) {
         let bytes = if whole { (bytes.0 / 1448 * 1448, bytes.1 / 1448 * 1448) } else { bytes };
         let mut config = config(PROFILES[profile], RULES[rule].0, cc);
-        config.writer = buffer.map(|bytes| SendLimit { bytes, most: 4 << 20 });
+        config.sending.writer = buffer.map(|bytes| SendLimit { bytes, most: 4 << 20 });
         config.sack &= sack;
         with_feature(&mut config, feature);
         let exchange = |trains: bool| {

@@ -44,6 +44,7 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             max_pacing_rate: job.hosts[flow.group].max_pacing_rate,
             pushing: [job.hosts[flow.group].nodelay, job.hosts[flow.group].cork],
             send_buffer: job.hosts[flow.group].send_buffer,
+            write: job.write,
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
         };
@@ -99,8 +100,6 @@ pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
 }
 
 const STACK: usize = 128 << 10;
-/// Write size of a sender that always has data, bytes.
-const WRITE: usize = 256 << 10;
 
 /// Both ends of a flow, as needed by its threads.
 #[derive(Clone)]
@@ -117,6 +116,8 @@ struct End {
     /// Values of TCP_NODELAY and TCP_CORK.
     pushing: [bool; 2],
     send_buffer: u32,
+    /// Bytes written at once by a sender that has data.
+    write: usize,
     namespace: [RawFd; 2],
     shared: Arc<Shared>,
 }

@@ -27,6 +27,13 @@ pub struct Job {
     /// The user's programs; their hosts are numbered after those of the flows.
     #[serde(default)]
     pub live: Option<Live>,
+    /// Bytes that a flow's sender with data to send gives to the kernel at once.
+    #[serde(default = "usual_write")]
+    pub write: usize,
+}
+
+fn usual_write() -> usize {
+    256 << 10
 }
 
 /// The user's programs and their hosts.
@@ -45,6 +52,9 @@ pub struct Live {
     pub root: String,
     /// Working directory in which programs start.
     pub folder: String,
+    /// Whether hosts have an address of IPv6, too.
+    #[serde(default)]
+    pub ipv6: bool,
     /// Idle time after which the run ends, ns: no packet was sent and no program ran.
     pub quiet_ns: u64,
 }

@@ -5,6 +5,8 @@
 //! reach every stage one by one. With several flow groups, each group has its own pair of hosts, and only the wires
 //! between routers carry stages. With the relay there are no routers: each host has a device of the relay.
 
+mod ipv6;
+
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -15,6 +17,8 @@ use crate::job::{Card, Host, Job, Live, Network, Stage};
 use crate::netlink::{Message, Netlink};
 use crate::sys::relay::Device;
 use crate::{qdisc, sys};
+
+pub use ipv6::program_ip6;
 
 /// Name of a host's first device, for most hosts the only one.
 pub const DEVICE: &str = "eth0";
@@ -60,16 +64,29 @@ impl Node {
     }
 
     fn route(&self, to: [u8; 4], bits: u8, device: &str, gateway: bool, metrics: Metrics) -> Result<()> {
+        let whole = (bits > 0).then_some((&to[..], bits));
+        self.route_of(libc::AF_INET as u8, whole, device, gateway, metrics)
+    }
+
+    /// Route to an address (`None`: to all) of this family.
+    fn route_of(
+        &self,
+        family: u8,
+        to: Option<(&[u8], u8)>,
+        device: &str,
+        gateway: bool,
+        metrics: Metrics,
+    ) -> Result<()> {
         let index = sys::interface_index(device)?;
         let flags = if gateway { RTNH_F_ONLINK } else { 0 };
         let scope = if gateway { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
-        let mut body =
-            vec![libc::AF_INET as u8, bits, 0, 0, libc::RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST];
+        let bits = to.map_or(0, |(_, bits)| bits);
+        let mut body = vec![family, bits, 0, 0, libc::RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST];
         body.extend_from_slice(&u32::to_ne_bytes(flags));
         let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let mut message = Message::new(libc::RTM_NEWROUTE, create, &body).u32(RTA_OIF, index);
-        if bits > 0 {
-            message = message.attr(RTA_DST, &to);
+        if let Some((to, _)) = to {
+            message = message.attr(RTA_DST, to);
         }
         if gateway {
             message = message.attr(RTA_GATEWAY, &NEIGHBOUR);
@@ -121,9 +138,15 @@ pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
 
 /// Address of a host of the user's programs.
 pub fn program_ip(job: &Job, live: &Live, host: usize) -> [u8; 4] {
+    let (side, group) = program_place(job, live, host);
+    host_ip(side, group)
+}
+
+/// Side of a host of the user's programs, and its number there, after those of the flows.
+fn program_place(job: &Job, live: &Live, host: usize) -> (usize, usize) {
     let side = live.hosts[host].side;
     let before = live.hosts[..host].iter().filter(|one| one.side == side).count();
-    host_ip(side, job.scenario.flows.len() + before)
+    (side, job.scenario.flows.len() + before)
 }
 
 /// Name of a host's device, by its number.
@@ -212,6 +235,9 @@ impl Wiring {
         }
         if let Some(live) = &job.live {
             wiring.address_programs(job, live)?;
+            if live.ipv6 {
+                wiring.address_programs_6(job, live)?;
+            }
         }
         Ok(wiring)
     }

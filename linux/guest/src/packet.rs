@@ -30,13 +30,19 @@ pub struct Header {
 }
 
 impl Header {
-    /// Parse an IPv4 packet that carries TCP; its headers must be complete.
+    /// Parse an IP packet that carries TCP; its headers must be complete. One of IPv6 has no extension headers.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
-        if bytes.len() < 40 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_TCP as u8 {
+        if bytes.len() < 40 {
             return None;
         }
-        let ip = 4 * (bytes[0] & 15) as usize;
-        let total = u16_at(bytes, 2) as usize;
+        let (protocol, ip, total) = match bytes[0] >> 4 {
+            4 => (bytes[9], 4 * (bytes[0] & 15) as usize, u16_at(bytes, 2) as usize),
+            6 => (bytes[6], V6, V6 + u16_at(bytes, 4) as usize),
+            _ => return None,
+        };
+        if protocol != libc::IPPROTO_TCP as u8 {
+            return None;
+        }
         let tcp = bytes.get(ip..)?;
         let header = 4 * (*tcp.get(12)? >> 4) as usize;
         let options = tcp.get(20..header)?;
@@ -49,7 +55,7 @@ impl Header {
             flags: u16_at(tcp, 12) & 0x1ff,
             window: u16_at(tcp, 14),
             len: total.checked_sub(ip + header)? as u32,
-            ecn: ecn(bytes),
+            ecn: if ip_version(bytes) == 6 { of_bits(bytes[1] >> 4) } else { ecn(bytes) },
             scale: option(options, 3).and_then(|shift| shift.first().copied()),
             sack: option(options, 5).map_or_else(Vec::new, |blocks| {
                 blocks.chunks_exact(8).map(|b| (u32_at(b, 0), u32_at(b, 4))).collect()
@@ -122,12 +128,12 @@ pub struct Ends {
 impl Ends {
     /// Parse any IP packet; fields that cannot be read are zero.
     pub fn of(bytes: &[u8]) -> Ends {
-        let v6 = bytes.first().is_some_and(|first| first >> 4 == 6);
-        if bytes.len() < if v6 { 40 } else { 20 } {
+        let v6 = ip_version(bytes) == 6;
+        if bytes.len() < if v6 { V6 } else { 20 } {
             return Ends { protocol: 0, source: 0, target: 0, ecn: Ecn::NotEct, whole: false };
         }
         let (protocol, at, whole, ecn) = match v6 {
-            true => (bytes[6], 40, bytes[6] != FRAGMENT, of_bits(bytes[1] >> 4)),
+            true => (bytes[6], V6, bytes[6] != FRAGMENT, of_bits(bytes[1] >> 4)),
             false => (bytes[9], 4 * (bytes[0] & 15) as usize, u16_at(bytes, 6) & 0x3fff == 0, ecn(bytes)),
         };
         let ports = bytes.get(at..at + 4).filter(|_| whole && [6, 17].contains(&protocol));
@@ -136,6 +142,13 @@ impl Ends {
     }
 }
 
+/// Version of an IP packet; 0 of none.
+pub fn ip_version(bytes: &[u8]) -> u8 {
+    bytes.first().map_or(0, |first| first >> 4)
+}
+
+/// Length of IPv6's header, bytes.
+pub const V6: usize = 40;
 /// Protocol number of IPv6's fragment header.
 const FRAGMENT: u8 = 44;
 
@@ -213,6 +226,21 @@ mod tests {
         assert_eq!(h.ecn, Ecn::Ect0);
         assert!(h.has_ts && !h.accecn.is_some());
         assert_eq!(h.segment().ip_bytes() as usize, ack().len(), "timestamps and blocks are counted");
+    }
+
+    #[test]
+    fn reads_a_segment_of_ipv6() {
+        let mut p = vec![0x60, 0x20, 0, 0, 0, 52, 6, 64];
+        p.extend([0; 32]);
+        p.extend(&ack()[20..]);
+        let h = Header::parse(&p).unwrap();
+        let four = Header::parse(&ack()).unwrap();
+        assert_eq!(h, Header { ecn: Ecn::Ect0, ..four }, "as in IPv4");
+        for cut in 0..p.len() {
+            assert!(Header::parse(&p[..cut]).is_none(), "{cut}");
+        }
+        p[6] = FRAGMENT;
+        assert!(Header::parse(&p).is_none());
     }
 
     #[test]

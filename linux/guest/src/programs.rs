@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::job::{Exec, Job, Live};
-use crate::network::{program_ip, Wiring};
+use crate::network::{program_ip, program_ip6, Wiring};
 use crate::sys::process::{self, Command, Ended, View, Waiting};
 use crate::sys::{self};
 
@@ -85,6 +85,12 @@ impl<'a> Programs<'a> {
         for (i, name) in live.names().enumerate() {
             let [a, b, c, d] = program_ip(job, live, i);
             table += &format!("{a}.{b}.{c}.{d} {name}\n");
+            if live.ipv6 {
+                table += &format!("{} {name}\n", std::net::Ipv6Addr::from(program_ip6(job, live, i)));
+            }
+        }
+        if live.ipv6 {
+            table += "::1 localhost\n";
         }
         let mut hosts = Vec::new();
         for (i, name) in live.names().enumerate() {

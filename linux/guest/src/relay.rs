@@ -396,20 +396,24 @@ impl Relay {
         let seen = packet::Ends::of(sent.head());
         let (ours, peer) = if forward { (seen.source, seen.target) } else { (seen.target, seen.source) };
         let key = (flow, peer, ours, seen.protocol);
+        let v6 = packet::ip_version(sent.head()) == 6;
+        // Differs: the device sets CE in IPv4 alone, so links see no ECN in IPv6 and drop where they would mark.
+        let ecn = if v6 { Ecn::NotEct } else { seen.ecn };
         if let Some(header) = Header::parse(sent.head()).filter(|_| seen.whole) {
             let (conn, segment) = self.segment(key, forward, &header, sent);
-            return (flow, conn, segment, seen.ecn);
+            return (flow, conn, segment, ecn);
         }
         let conn = self.connection(key, false).number;
-        let header = if seen.protocol == libc::IPPROTO_UDP as u8 { 28 } else { 20 };
+        let header = if v6 { packet::V6 as u32 } else { 20 };
+        let header = header + if seen.protocol == libc::IPPROTO_UDP as u8 { 8 } else { 0 };
         let opaque = Opaque {
             number: sent.packet,
             len: sent.len.saturating_sub(header),
-            ecn: seen.ecn,
+            ecn,
             header: header as u8,
             ..Opaque::default()
         };
-        (flow, conn, Content::Datagram(Datagram::Opaque(opaque)), seen.ecn)
+        (flow, conn, Content::Datagram(Datagram::Opaque(opaque)), ecn)
     }
 
     /// Connection number, and the segment as seen by links.
@@ -511,9 +515,9 @@ fn lay_lines(
     Ok(())
 }
 
-/// Minimum delay of a link after the end of a transmission, ns.
+/// Minimum delay of a link after the end of a transmission, ns. netem's jitter also shortens a delay.
 fn least_delay(link: &LinkConfig) -> u64 {
-    let varies = link.capacity.is_some() || link.reorder.is_some();
+    let varies = link.capacity.is_some() || link.reorder.is_some() || link.netem_jitter.is_some();
     if varies {
         0
     } else {

@@ -20,25 +20,20 @@ pub enum Event {
     State(u8),
 }
 
-/// The application has read more in one RTT than ever before: the receiver's values before its buffer grows, bytes.
+/// Row of table `receive_buffers`, which says what each field means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// Time of the event, CLOCK_MONOTONIC, us.
     pub us: u64,
     pub flow: u32,
-    /// Time since the last measurement, and the receiver's estimate of the RTT, us.
     pub took_us: u32,
     pub rtt_us: u32,
-    /// Bytes read since then; bytes received in order but not yet read; bytes read in the previous RTT; bytes up to the
-    /// end of the out-of-order data.
     pub copied: u32,
     pub queued: u32,
     pub space: u32,
     pub beyond: u32,
-    /// Buffer memory, bytes, and the fraction of it that is payload, in 256ths.
     pub memory: u32,
     pub share: u32,
-    /// Advertised window, its upper bound, and the window of the last ACK.
     pub offered: u32,
     pub bound: u32,
     pub told: u32,

@@ -304,7 +304,7 @@ impl Carrier for Now<'_> {
         self.log
     }
     fn connect(&mut self, start: &Start, idx: u32) -> Id {
-        match self.open(start.config.iw, idx) {
+        match self.open(start.config.sending.iw, idx) {
             Ok(id) => id,
             Err(error) => {
                 self.error.get_or_insert(error); // the error ends the run

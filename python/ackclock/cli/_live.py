@@ -76,6 +76,13 @@ def live(
     seed: Annotated[
         int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of every random stream.")
     ] = 1,
+    ipv6: Annotated[
+        bool, typer.Option("--ipv6", help="Hosts have an address of IPv6, too; their names lead to both.")
+    ] = False,
+    write: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="What senders of the scenario's own flows write at once (default: 256 KiB)."),
+    ] = None,
     change: Annotated[
         list[str],
         typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario. Repeatable."),
@@ -139,10 +146,10 @@ def live(
     given = {"--rate": rate, "--delay": delay, "--queue": queue}
     programs = _programs(server, client, _assigned("--host", host, "NAME=COMMAND"), start_s)
     if file is not None:
-        programs = [*_listed(file, own_code), *programs]
+        programs = [*listed(file, own_code), *programs]
     if not programs:
         raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
-    scenario, flows = _scenario(file, given, duration, changes(change))
+    scenario, flows = scenario_of(file, given, duration, changes(change))
     if out is not None:
         _terminal.own_folder(out, sorted(names()), MARKS, whose="run")
     if root is not None and not root.is_dir():
@@ -154,6 +161,8 @@ def live(
             programs,
             flows=flows,
             seed=seed,
+            ipv6=ipv6,
+            write=_write(write),
             out=out,
             root=root,
             environment=dict(_assigned("--env", env, "a variable, e.g. LANG=C")),
@@ -176,6 +185,21 @@ def live(
     return 0 if all(one.ok for one in result.programs if one.program.counts) else 1
 
 
+def _write(text: str | None) -> int | None:
+    from ackclock import units
+
+    if text is None:
+        return None
+    allowed = "a size of 1 byte to 16 MiB, e.g. 128 KiB"
+    try:
+        size = units.whole(text, units.SIZE)
+    except ScenarioError:
+        size = 0
+    if not 1 <= size <= 1 << 24:
+        raise InputError(f"--write: found {quote(text)}; allowed: {allowed}")
+    return size
+
+
 def _programs(
     server: Sequence[str], client: Sequence[str], others: Sequence[tuple[str, str]], start_s: float
 ) -> list[Program]:
@@ -194,21 +218,21 @@ def _programs(
     ]
 
 
-def _listed(file: Path, own_code: bool) -> list[Program]:
+def listed(file: Path, own_code: bool) -> list[Program]:
     """Return the programs that a scenario's file names, if the command line gives leave to run them."""
     from ackclock import units
     from ackclock.linux import Program, check_host
 
-    listed = _raw(file).get("programs", [])
+    entries = raw(file).get("programs", [])
     allowed = 'tables [[programs]] with host = "client", run = ["curl", "-s", "http://server/"], start = "1 s", awaited = true'
-    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{file}: programs: found no list of tables; allowed: {allowed}")
-    if listed and not own_code:
+    if entries and not own_code:
         raise InputError(
-            f"{file}: found {len(listed)} programs to run; allowed: with --own-code, if you trust the file"
+            f"{file}: found {len(entries)} programs to run; allowed: with --own-code, if you trust the file"
         )
     made = []
-    for at, entry in enumerate(listed):
+    for at, entry in enumerate(entries):
         key = f"{file}: programs.{at}"
         if unknown := sorted(set(entry) - {"host", "run", "start", "awaited"}):
             raise InputError(f"{key}.{unknown[0]}: found a key that is not known; allowed: host, run, start, awaited")
@@ -238,14 +262,14 @@ def _paths(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
     return (plain[0] if plain else None), dict(named)
 
 
-def _raw(file: Path) -> dict[str, Any]:
+def raw(file: Path) -> dict[str, Any]:
     """Return the values of a file; of one that cannot be read, none: `load` reports errors."""
     with suppress(OSError, ValueError):
         return tomllib.loads(file.read_text(encoding="utf-8"))
     return {}
 
 
-def _scenario(
+def scenario_of(
     file: Path | None, given: dict[str, str | None], duration: str | None, changed: dict[str, Any]
 ) -> tuple[Scenario, bool]:
     """Return the scenario, and whether it has its own flows."""
@@ -266,13 +290,13 @@ def _scenario(
                 raise
             raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
         return made.set_all(changed) if changed else made, any(key.split(".")[0] == "flows" for key in changed)
-    raw = _raw(file)
-    flows = bool(raw.get("flows")) or any(key.split(".")[0] == "flows" for key in changed)
-    if raw and not flows:
-        changed = {**changed, "flows": [{"path": _first_path(raw)}] if _first_path(raw) else [{}]}
-    if duration is not None or (raw and "duration" not in raw and "duration" not in changed):
+    values = raw(file)
+    flows = bool(values.get("flows")) or any(key.split(".")[0] == "flows" for key in changed)
+    if values and not flows:
+        changed = {**changed, "flows": [{"path": _first_path(values)}] if _first_path(values) else [{}]}
+    if duration is not None or (values and "duration" not in values and "duration" not in changed):
         changed = {**changed, "duration": duration or DURATION}
-    return load(file, changes=changed, apart=("programs",)), flows or not raw
+    return load(file, changes=changed, apart=("programs",)), flows or not values
 
 
 def _first_path(raw: dict[str, Any]) -> str | None:

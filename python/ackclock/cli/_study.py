@@ -87,6 +87,8 @@ class Options:
         A plan written earlier, from whose hash the seeds follow.
     held_out
         A text fixed in advance, from which the seeds follow.
+    claims
+        The only claims to judge; empty: all.
     """
 
     scale: str
@@ -100,6 +102,7 @@ class Options:
     kernel: bool = False
     registered: Path | None = None
     held_out: str = ""
+    claims: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse invalid options before anything is run."""
@@ -188,6 +191,10 @@ def run(
             help="Take the seeds from this text, fixed beforehand, and count the verdicts that hold. --record keeps them beside the record.",
         ),
     ] = "",
+    claim: Annotated[
+        list[str],
+        typer.Option(metavar="ID", help="Judge this claim alone, and run only what it reads. Repeatable."),
+    ] = NOTHING,
     decide: Annotated[
         list[str],
         typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
@@ -223,7 +230,14 @@ def run(
         kernel=backend == "both",
         registered=registered,
         held_out=held_out,
+        claims=tuple(claim),
     )
+    if claim and (
+        len(names) != 1 or out is not None or readings or decide or backend != "sim" or held_out or registered
+    ):
+        raise InputError(
+            "--claim: found it beside several names or other options; allowed: one study, --scale, --seeds, --jobs, --store, --record, --json"
+        )
     if held_out and (registered is not None or seeds is not None or len(names) != 1):
         raise InputError(
             "--held-out: found it beside --registered, --seeds or several names; allowed: one study with the runs of its scale"
@@ -255,6 +269,10 @@ def _run_one(name: str, options: Options) -> int:
     """Run a study, print its claims, write its report."""
     found = _get(name)
     options.check()
+    known = [c.id for c in found.claims]
+    for claim in options.claims:
+        if claim not in known:
+            raise InputError(f"--claim: found {quote(claim)}; allowed: {one_of(claim, known)}")
     with _terminal.progress() as progress, _executor(options) as executor:
         result = _terminal.interruptible(lambda: _run(found, options, progress, executor))
         report = None if options.out is None else result.write(options.out)
@@ -416,6 +434,7 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
         readings=options.readings,
         registered=options.held_out or _registered(found, options.registered),
         held_out=bool(options.held_out),
+        claims=options.claims,
     )
     if options.store is None:
         return _with_kernel(asked(), options, progress)
@@ -529,8 +548,15 @@ def edges(
         typer.Option("--only", metavar="CONSTANT", help="Vary this constant alone, such as path.DELAY. Repeatable."),
     ] = NOTHING,
     jobs: Jobs = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(parser=file_name, metavar="DIR", help="Keep runs in this folder and reuse those it holds."),
+    ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Keep the verdicts that changed, beside the study's record.")
+        bool,
+        typer.Option(
+            "--record", help="Keep the verdicts that changed, beside the study's record, after each constant."
+        ),
     ] = False,
 ) -> int:
     """Vary the constants that a study adopted. Each alone, with the same seeds; shows which verdicts change."""
@@ -540,25 +566,41 @@ def edges(
     found = _get(name)
     if scale not in SCALES:
         raise InputError(f"--scale: found {quote(scale)}; allowed: {one_of(scale, SCALES)}")
-    known = [e.constant for e in found.edges]
+    known = [e.place for e in found.edges]
     for constant in only:
         if constant not in known:
             raise InputError(
                 f"--only: found {quote(constant)}; allowed: {one_of(constant, known) if known else 'none, for the study declares none'}"
             )
-    if record and only:
-        raise InputError("--record: found it beside --only; allowed: all constants")
-    chosen = [e for e in found.edges if not only or e.constant in only]
+    chosen = [e for e in found.edges if not only or e.place in only]
+    turned = set[tuple[str, str]]()
+
+    def done(one: varied.Varied) -> None:
+        turned.update((t.claim, t.half) for t in one.turned)
+        if record:
+            varied.write(found, one, scale=scale, **_taken())
+        for t in one.turned:
+            instead = f" in place of {t.adopted}" if t.adopted else ""
+            _terminal.say(f"{t.edge} {t.neighbour}{instead}: {t.claim}, {t.half}: {t.before} to {t.after}")
+        for value, moved in zip(one.edge.neighbours, one.moved, strict=True):
+            if not moved:
+                _terminal.warn(f"ackclock: {one.edge.name} {one.edge.told(value)}: no number moves")
+
     with _terminal.progress() as progress:
-        plan = Plan(scale=scale, jobs=jobs or _terminal.cpus(), progress=progress, name=found.name)
-        turned = _terminal.interruptible(lambda: varied.vary(found, plan, chosen))
-    for one in turned:
-        _terminal.say(
-            f"{one.edge} {one.neighbour} in place of {one.adopted}: {one.claim}, {one.half}: {one.before} to {one.after}"
-        )
-    _terminal.say(f"{len(chosen)} constants varied, {len({(t.claim, t.half) for t in turned})} verdicts turn")
-    if record and (path := varied.write(found, turned, scale=scale, **_taken())) is not None:
-        _terminal.warn(f"ackclock: recorded in {path}")
+
+        def vary() -> None:
+            # SQLite connections belong to the thread that opens them
+            from ackclock.sweep import Store
+
+            with ExitStack() as stack:
+                kept = None if store is None else stack.enter_context(Store(store, write=True))
+                plan = Plan(scale=scale, jobs=jobs or _terminal.cpus(), progress=progress, store=kept, name=found.name)
+                varied.vary(found, plan, chosen, done)
+
+        _terminal.interruptible(vary)
+    _terminal.say(f"{len(chosen)} constants varied, {len(turned)} verdicts turn")
+    if record and found.record is not None:
+        _terminal.warn(f"ackclock: recorded in {found.record.with_name(varied.FILE)}")
     return 0
 
 

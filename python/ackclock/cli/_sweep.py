@@ -499,6 +499,27 @@ def compare(
         )
     workers = Workers(jobs=jobs, scheduler=scheduler)
     pairs = seeds or 20
+    names = _arm_names(first, second)
+    from ackclock.cli import _live_arms
+
+    if _live_arms.named(first, second):
+        _live_arms.compare(
+            (first, second),
+            names=names,
+            seeds=pairs,
+            metrics=metric,
+            out=out,
+            jobs=jobs or _terminal.cpus(),
+            own_code=own_code,
+            as_json=as_json,
+            apart={
+                "--until-width": until_width,
+                "--population": population,
+                "--scheduler": scheduler,
+                "--stack": stack,
+            },
+        )
+        return
     from ackclock import population as populations
     from ackclock.scenario import load
     from ackclock.sweep import Precision
@@ -509,11 +530,6 @@ def compare(
     arms.check_metrics(metric)
     load_stacks(stack)
     scenarios = [load(path, own_code=own_code) for path in (first, second)]
-    names = (first.stem, second.stem)
-    if names[0] == names[1]:
-        names = (str(first), str(second))
-    if names[0] == names[1]:
-        names = ("first", "second")
     precision = None
     if until_width is not None:
         wanted = metric[0] if metric else "goodput_bps"
@@ -551,6 +567,14 @@ def compare(
     _terminal.show(found.table())
     if drawn_from is not None:
         _terminal.say(f"each pair on a path of its own, drawn from {drawn_from.told}")
+
+
+def _arm_names(first: Path, second: Path) -> tuple[str, str]:
+    """Return the names of two arms: those of their files, as short as they differ."""
+    for names in ((first.stem, second.stem), (str(first), str(second))):
+        if names[0] != names[1]:
+            return names
+    return "first", "second"
 
 
 def told(tell: _terminal.Progress) -> Callable[[Status], None]:

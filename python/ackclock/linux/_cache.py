@@ -210,6 +210,40 @@ def guest_path() -> Path:
     return place
 
 
+def check_sources(kernel: Kernel, *, patches: bool = False) -> None:
+    """Refuse a kernel that was built with other files of ours than those of this installation. The guest program speaks to them, and
+    with others no packet might arrive.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    patches
+        Whether to compare our patches, too, and to require all of them.
+
+    Raises
+    ------
+    UnavailableError
+        If a file differs.
+    """
+    linux = repository()
+    known: dict[str, str] = kernel.about.get("files", {})
+    differ = [
+        file.name
+        for file in sorted((linux / "modules").glob("*.[ch]"))
+        if known.get(file.name, own := hash_of([file.read_bytes()])) != own
+    ]
+    built: dict[str, str] = kernel.about.get("patches", {})
+    if patches and built:
+        every = sorted((linux / "patches").glob("*.patch"))
+        differ += [file.name for file in every if built.get(file.name) != hash_of([file.read_bytes()])]
+    if differ:
+        raise UnavailableError(
+            f"{kernel.path}: found a kernel built with another {' and '.join(differ)} than the guest program of this version "
+            "works with; allowed: one of the same sources, as `ackclock linux build` builds (with --name for a named one)"
+        )
+
+
 def set_current(name: str) -> None:
     """Make this kernel the one that runs use by default."""
     place = folder() / f".current-{os.getpid()}"

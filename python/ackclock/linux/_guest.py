@@ -11,15 +11,16 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ackclock import _child
 from ackclock.errors import AckclockError, InputError, UnavailableError
-from ackclock.linux import _cache
+from ackclock.linux import _cache, _opened
 from ackclock.linux._cache import Kernel
+from ackclock.linux._opened import Opened
 from ackclock.linux._watch import ALONE_S, Watch
 
 __all__ = ["LimitError", "Outcome", "command_line", "play", "ran", "tables"]
@@ -109,7 +110,7 @@ def play(
 def ran(
     files: Mapping[str, str], seed: int, *, kernel: Kernel, cpu: int, wall_limit_s: float, ipv6: bool = False,
     watch: Watch | None = None, rescue: Callable[[Path], None] | None = None,
-    words: Sequence[str] = (), variables: Mapping[str, str] | None = None,
+    words: Sequence[str] = (), variables: Mapping[str, str] | None = None, opened: Opened | None = None,
 ) -> Iterator[tuple[Path, float]]:  # fmt: skip
     """Run the guest to its end, with `files` in its root.
 
@@ -127,6 +128,8 @@ def ran(
         Called with the folder of a guest that did not finish.
     words, variables
         Further arguments and environment variables of the kernel.
+    opened
+        Filled with the files that the guest opens.
 
     Yields
     ------
@@ -139,6 +142,7 @@ def ran(
         As for `play`.
     """
     guest = _cache.guest_path()
+    _cache.check_sources(kernel)
     folder = Path(tempfile.mkdtemp(prefix="ackclock-guest-"))
     try:
         for name in ("proc", "sys", "dev", "tmp", "out"):
@@ -151,8 +155,9 @@ def ran(
         try:
             arguments = [*command_line(kernel, ipv6=ipv6), *words]
             _execute(
-                arguments, kernel, folder, {"UML_RNG_SEED": str(seed), **(variables or {})}, cpu, wall_limit_s, watch
-            )
+                arguments, kernel, folder, {"UML_RNG_SEED": str(seed), **(variables or {})}, cpu, wall_limit_s, watch,
+                opened,
+            )  # fmt: skip
             wall = time.perf_counter() - started
             report = _report(folder)
             if report.get("error"):
@@ -168,7 +173,7 @@ def ran(
 
 def _execute(
     arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
-    watch: Watch | None,
+    watch: Watch | None, opened: Opened | None,
 ) -> None:  # fmt: skip
     """Start the kernel and wait until it exits; on an error, kill all its processes."""
     environment = dict(variables)
@@ -181,18 +186,26 @@ def _execute(
     personality = _personality(None)
     _personality(personality | NO_RANDOM_ADDRESSES)
     try:
-        with (folder / "kernel.log").open("wb") as log:
+        with ExitStack() as held:
+            log = held.enter_context((folder / "kernel.log").open("wb"))
+            command = [str(kernel.path), *arguments]
+            passed: tuple[int, ...] = ()
+            if opened is not None:
+                command, passed = held.enter_context(_opened.filtered(command, opened))
             process = _child.start(
-                [str(kernel.path), *arguments],
+                command,
                 cwd=folder, env=environment, stdout=log, stderr=_child.STDOUT,
-                start_new_session=True,
+                start_new_session=True, pass_fds=passed,
             )  # fmt: skip
     except OSError as error:
         raise UnavailableError(f"{kernel.path}: cannot be run ({(error.strerror or str(error)).lower()})") from None
     finally:
         _personality(personality)
         os.sched_setaffinity(0, before)
-    with _ended(process, folder):
+    with ExitStack() as held:
+        if opened is not None:
+            held.callback(opened.end)
+        held.enter_context(_ended(process, folder))
         try:
             _wait(process, wall_limit_s, watch)
         except _child.TimeoutExpired:

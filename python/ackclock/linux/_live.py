@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from ackclock.errors import InputError
 from ackclock.linux import _cache, _guest, _run, _translate
 from ackclock.linux._cache import Kernel
 from ackclock.linux._facts import Has
+from ackclock.linux._opened import Opened
 from ackclock.linux._places import HOSTS, Hosts, check_folder, contents, hosts_of, keep
 from ackclock.linux._programs import ENVIRONMENT, INNER, Ended, Program, resolved
 from ackclock.linux._watch import Watch
 from ackclock.scenario import Scenario
 
-__all__ = ["HOSTS", "Live", "live"]
+__all__ = ["HOSTS", "Live", "Plan", "live", "planned", "played", "whole_key"]
 
 QUIET_S = 150.0
 """Time without any packet or running program after which a run ends, s. TCP's longest timeout is 120 s."""
@@ -81,6 +82,8 @@ def live(
     *,
     flows: bool = False,
     seed: int = 1,
+    ipv6: bool = False,
+    write: int | None = None,
     out: Path | None = None,
     root: Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -103,6 +106,10 @@ def live(
         Whether to run the scenario's flows; every scenario has at least one.
     seed
         Seed of the kernel's randomness and of the links' random streams.
+    ipv6
+        Whether hosts have an address of IPv6 beside that of IPv4; their names lead to both.
+    write
+        Bytes that senders of the scenario's own flows write at once; None: 256 KiB.
     out
         Folder in which each host gets a subfolder, with captures, the programs' output and the files that they wrote.
     root
@@ -129,51 +136,127 @@ def live(
     UnavailableError
         If there is no kernel, or the guest fails.
     """
+    plan = planned(
+        scenario, programs, flows=flows, seed=seed, ipv6=ipv6, write=write, root=root, environment=environment,
+        sysctls=sysctls, parameters=parameters, path=path, paths=paths,
+    )  # fmt: skip
+    return played(plan, out=out, cpu=cpu, wall_limit_s=wall_limit_s)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A run with programs that has been checked.
+
+    Parameters
+    ----------
+    scenario, programs, flows, seed
+        As for `live`.
+    kernel, hosts, job, words
+        Kernel, hosts of the programs, the guest's job, and arguments of the kernel.
+    about
+        Identity of the run, apart from the files that its programs open. Its `key` is a hash of all.
+    """
+
+    scenario: Scenario
+    programs: tuple[Program, ...]
+    flows: bool
+    seed: int
+    kernel: Kernel
+    hosts: Hosts
+    job: dict[str, Any]
+    words: list[str]
+    about: dict[str, Any]
+
+
+def planned(
+    scenario: Scenario,
+    programs: Sequence[Program],
+    *,
+    flows: bool = False,
+    seed: int = 1,
+    ipv6: bool = False,
+    write: int | None = None,
+    root: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    sysctls: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
+    path: str | None = None,
+    paths: Mapping[str, str] | None = None,
+) -> Plan:
+    """Check a run with programs; see `live`."""
     seed = check_arguments(scenario, seed)
     net = hosts_of([one.host for one in programs], scenario.to_dict(), flows, path, dict(paths or {}))
-    if out is not None:
-        check_folder(out, net.names)
     kernel = _cache.installed()
+    _cache.check_sources(kernel, patches=True)
     job = _job(scenario, programs, flows, seed, kernel, root, dict(environment or {}), dict(sysctls or {}), net)
-    listed = job["live"]["programs"]
-    titles = {entry["name"]: f"{one.host} ({one.command})" for entry, one in zip(listed, programs, strict=True)}
-    place = _run.a_cpu() if cpu is None else cpu
-    limit = WALL_S if wall_limit_s is None else wall_limit_s
-    watch = Watch(titles)
+    if ipv6:
+        job["live"]["ipv6"] = True
+    if write is not None:
+        job["write"] = write
     words = [*KERNEL_WORDS, *(f"{name}={value}" for name, value in sorted((parameters or {}).items()))]
-    played = _guest.ran(
-        {"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=place, wall_limit_s=limit, watch=watch,
-        rescue=None if out is None else lambda left: keep(left, out, net.names),
-        ipv6=True, words=words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
+    hashed = [
+        _hashed(program, entry, job["live"]) for program, entry in zip(programs, job["live"]["programs"], strict=True)
+    ]
+    about = _run.provenance(kernel, job, [seed], json.dumps(job["scenario"], sort_keys=True))
+    whole = [hashed, job["live"], words, job["hosts"], job.get("write")]
+    key = _cache.hash_file([about["key"].encode(), json.dumps(whole, sort_keys=True).encode()])
+    return Plan(
+        scenario=scenario, programs=tuple(programs), flows=flows, seed=seed, kernel=kernel, hosts=net, job=job, words=words,
+        about={**about, "programs": hashed, "kernel_words": words, "key": key},
     )  # fmt: skip
-    with played as (left, wall):
+
+
+def played(
+    plan: Plan,
+    *,
+    out: Path | None = None,
+    cpu: int | None = None,
+    wall_limit_s: float | None = None,
+    look: Callable[[Path], None] | None = None,
+) -> Live:
+    """Make a run that was planned; `look` is called with the folder of what the hosts have written."""
+    job, names = plan.job, plan.hosts.names
+    if out is not None:
+        check_folder(out, names)
+    listed = job["live"]["programs"]
+    titles = {entry["name"]: f"{one.host} ({one.command})" for entry, one in zip(listed, plan.programs, strict=True)}
+    opened = Opened()
+    run = _guest.ran(
+        {"job.json": json.dumps(job)}, plan.seed, kernel=plan.kernel, cpu=_run.a_cpu() if cpu is None else cpu,
+        wall_limit_s=WALL_S if wall_limit_s is None else wall_limit_s, watch=Watch(titles),
+        rescue=None if out is None else lambda left: keep(left, out, names),
+        ipv6=True, words=plan.words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)}, opened=opened,
+    )  # fmt: skip
+    with run as (left, wall):
         about = json.loads((left / "programs.json").read_bytes())
         data = (left / "tables.bin").read_bytes()
-        digest = _cache.hash_file([data, *contents(left, net.names)])
+        digest = _cache.hash_file([data, *contents(left, names)])
         ended = tuple(
             _ended(program, entry, told, left)
-            for program, entry, told in zip(programs, listed, about["programs"], strict=True)
+            for program, entry, told in zip(plan.programs, listed, about["programs"], strict=True)
         )
         tables = _run.complete(_guest.tables(data))
+        files = opened.hashes(but=left.parent, folders_but=INNER)  # the guest itself opens those folders
+        if look is not None:
+            look(left)
         if out is not None:
-            keep(left, out, net.names)
-    text = json.dumps(job["scenario"], sort_keys=True)
-    hashed = [_hashed(program, entry, job["live"]) for program, entry in zip(programs, listed, strict=True)]
-    about_run = _run.provenance(kernel, job, [seed], text)
-    key = _cache.hash_file(
-        [about_run["key"].encode(), json.dumps([hashed, job["live"], words], sort_keys=True).encode()]
-    )
+            keep(left, out, names)
     result = Run(
-        scenario=scenario,
-        seed=seed,
+        scenario=plan.scenario,
+        seed=plan.seed,
         digest=digest,
         tables=tables,
-        provenance={**about_run, "programs": hashed, "kernel_words": words, "key": key},
+        provenance={**plan.about, "files": files, "key": whole_key(plan, files)},
     )
     end, quiet = about["end_ns"] / 1e9, about["quiet_since_ns"] / 1e9
     return Live(
-        run=result, programs=ended, end_s=end, quiet_s=quiet, why=_why(ended, end, job), flows=flows, wall_s=wall
+        run=result, programs=ended, end_s=end, quiet_s=quiet, why=_why(ended, end, job), flows=plan.flows, wall_s=wall
     )
+
+
+def whole_key(plan: Plan, files: Mapping[str, str] | None) -> str:
+    """Return the key of a run: the hash of its plan and of the files that its programs opened, which only the run shows."""
+    return _cache.hash_file([plan.about["key"].encode(), json.dumps(files, sort_keys=True).encode()])
 
 
 def _why(ended: Sequence[Ended], end: float, job: Mapping[str, Any]) -> str:

@@ -61,6 +61,8 @@ class HalfRow:
         Index of the evidence that decides the verdict.
     intervention
         For a cause: how the arm without it differs.
+    turns
+        Neighbours of adopted constants with which the verdict is another, as text.
     """
 
     name: str
@@ -74,6 +76,7 @@ class HalfRow:
     bound_by: str = ""
     printed: str = ""
     intervention: str = ""
+    turns: str = ""
 
     @property
     def cause(self) -> bool:

@@ -94,7 +94,7 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
     total = sum(cell.seeds for cell in cells)
     asked = [
         stored.Asked(
-            scenario=cell.scenario,
+            scenario=cell.scenario if plan.change is None else plan.change(cell.scenario),
             seeds=range(cell.first(plan), cell.first(plan) + cell.seeds),
             needs=cell.needs,
             network=cell.network,

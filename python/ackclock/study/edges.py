@@ -1,9 +1,10 @@
 """Finds the verdicts that change if a constant chosen by a study takes a neighbouring value. Each constant is varied
 alone, with the same seeds.
 
-`ackclock study edges NAME` repeats the experiments that depend on a constant, and stores changed verdicts in
-`edges.json` beside the record. A verdict counts as changed if it differs and the deciding number has moved: the
-difference between the two numbers, run by run if both know their runs, excludes zero.
+`ackclock study edges NAME --record` repeats the experiments that depend on a constant, and stores changed verdicts in
+`edges.json` beside the record, one constant after another. A verdict counts as changed if it differs and the deciding
+number has moved: the difference between the two numbers, run by run if both know their runs, excludes zero. A
+neighbour that moves no number is listed as such, because the experiment may not depend on the constant at all.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,13 +27,17 @@ from ackclock.judge.estimates import Z95
 from ackclock.judge.evidence import Evidence
 from ackclock.study.claim import Judged, Tables
 from ackclock.study.edge import Edge
-from ackclock.study.record import LARGEST, as_written
+from ackclock.study.reach import Lazy, reads
+from ackclock.study.record import LARGEST, as_written, build
 
 if TYPE_CHECKING:
     from ackclock.study.plan import Plan
     from ackclock.study.study import Study
 
 FILE = "edges.json"
+
+_Halves = Mapping[tuple[str, str], Judged]
+"""Claim and half -> its judgement."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +55,25 @@ class Turned:
     moved: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Varied:
+    """A constant that was varied.
+
+    Parameters
+    ----------
+    edge
+        The constant.
+    moved
+        For each neighbour, the quantity of numbers in claims that differ from those with the adopted value.
+    turned
+        Verdicts that change.
+    """
+
+    edge: Edge
+    moved: tuple[int, ...]
+    turned: tuple[Turned, ...]
+
+
 @contextmanager
 def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
     """Set a constant to another value in all modules of the study that contain it under this name. Yields the adopted value.
@@ -60,9 +85,14 @@ def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
     """
     package = type_package(study)
     module, _, name = edge.constant.rpartition(".")
-    home = import_module(f"{package}.{module}")
-    if not hasattr(home, name):
-        raise InputError(f"edge {edge.name}: found {quote(edge.constant)}; allowed: {one_of(name, sorted(vars(home)))}")
+    try:
+        home = import_module(f"{package}.{module}")
+    except ImportError:
+        home = None
+    if home is None or not hasattr(home, name):
+        there = [key.rpartition(".")[2] for key in sys.modules if key.startswith(f"{package}.")]
+        allowed = one_of(module, sorted(there)) if home is None else one_of(name, sorted(vars(home)))
+        raise InputError(f"edge {edge.name}: found {quote(edge.constant)}; allowed: {allowed}")
     adopted = getattr(home, name)
     value = tuple(value) if isinstance(value, list) else value
     places = [
@@ -84,7 +114,19 @@ def type_package(study: Study) -> str:
     return study.experiments[0].run.__module__.rpartition(".")[0]
 
 
-def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[Turned]:
+@contextmanager
+def _neighbour(study: Study, edge: Edge, value: Any, plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Take a neighbouring value. Yields the adopted value, and the plan to run with."""
+    if edge.constant:
+        with changed(study, edge, value) as adopted:
+            yield str(adopted), plan
+    else:
+        yield "", replace(plan, change=lambda scenario: edge.scenario(scenario, value))
+
+
+def vary(
+    study: Study, plan: Plan, edges: Sequence[Edge] | None = None, done: Callable[[Varied], object] | None = None
+) -> list[Turned]:
     """Vary each constant alone, and judge the claims that read its experiments.
 
     Parameters
@@ -95,55 +137,80 @@ def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[
         Scale and threads; the seeds are the same for each value.
     edges
         Constants to vary; None: all.
+    done
+        Called after each constant.
     """
     from ackclock.study.study import carry_out
 
     edges = study.edges if edges is None else edges
     used = {name for edge in edges for name in edge.experiments}
-    tables = carry_out([e for e in study.experiments if e.name in _needed(study, used)], plan).tables
+    known = [e.name for e in study.experiments]
+    unknown = next((name for name in sorted(used) if name not in known), None)
+    if unknown is not None:
+        raise InputError(f"edges: found the experiment {quote(unknown)}; allowed: {one_of(unknown, known)}")
+    tables = Lazy(study.experiments, plan)
     found = []
     for edge in edges:
         touched = [e for e in study.experiments if e.name in edge.experiments]
-        before = dict(_judged(study, tables, edge.experiments))
+        names = set[str]().union(*(tables.run(e) for e in touched))
+        before = dict(_judged(study, tables, names))
+        moved, turned = [], list[Turned]()
         for value in edge.neighbours:
-            with changed(study, edge, value) as adopted:
-                own = {**tables, **carry_out(touched, plan).tables}
-                after = dict(_judged(study, own, edge.experiments))
-            found += [
-                Turned(
-                    edge=edge.name,
-                    constant=edge.constant,
-                    adopted=str(adopted),
-                    neighbour=str(value),
-                    claim=claim,
-                    half=half,
-                    before=str(first.verdict),
-                    after=str(after[claim, half].verdict),
-                    moved=_moved(first.decisive, after[claim, half].decisive),
-                )
-                for (claim, half), first in before.items()
-                if (claim, half) in after and turns(first, after[claim, half])
-            ]
+            with _neighbour(study, edge, value, plan) as (adopted, own_plan):
+                own = ChainMap(carry_out(touched, own_plan).tables, tables)  # type: ignore[arg-type]
+                after = dict(_judged(study, own, names))
+            moved.append(_differing(before, after))
+            turned += _turned(edge, adopted, edge.told(value), before, after)
+        one = Varied(edge=edge, moved=tuple(moved), turned=tuple(turned))
+        if done is not None:
+            done(one)
+        found += turned
     return found
 
 
-def _needed(study: Study, touched: set[str]) -> set[str]:
-    """Return the experiments to run before anything is varied: all of them if any constant affects an experiment, because claims may read several."""
-    return {e.name for e in study.experiments} if touched else set()
+def _turned(edge: Edge, adopted: str, told: str, before: _Halves, after: _Halves) -> Iterator[Turned]:
+    """Yield the halves whose verdict changes."""
+    for (claim, half), first in before.items():
+        second = after.get((claim, half))
+        if second is not None and turns(first, second):
+            yield Turned(
+                edge=edge.name,
+                constant=edge.place,
+                adopted=adopted,
+                neighbour=told,
+                claim=claim,
+                half=half,
+                before=str(first.verdict),
+                after=str(second.verdict),
+                moved=_moved(first.decisive, second.decisive),
+            )
 
 
-def _judged(study: Study, tables: Tables, experiments: Sequence[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
-    """Judge the halves that read one of these experiments."""
+def _differing(before: _Halves, after: _Halves) -> int:
+    """Return the quantity of numbers in claims that differ."""
+    numbers = [
+        {(*at, e.label): e.value for at, one in halves.items() for e in one.evidence} for halves in (before, after)
+    ]
+    first, second = numbers
+    return sum(
+        at not in second or not (value == second[at] or (math.isnan(value) and math.isnan(second[at])))
+        for at, value in first.items()
+    )
+
+
+def _judged(study: Study, tables: Tables, touched: set[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
+    """Judge the halves that read one of these tables."""
     from ackclock.study.reading import Read
 
     for claim in study.claims:
         if claim.not_comparable:
             continue
         for half, criterion in claim.halves:
-            looked_at = Read(tables)
-            judged = criterion.judge(looked_at)
-            if {name.partition(".")[0] for name in looked_at.seen} & set(experiments):
-                yield (claim.id, half), judged
+            if reads(criterion.measure, touched):
+                looked_at = Read(tables)
+                judged = criterion.judge(looked_at)
+                if looked_at.seen & touched:
+                    yield (claim.id, half), judged
 
 
 def turns(first: Judged, second: Judged) -> bool:
@@ -174,16 +241,22 @@ def _half_width(a: Evidence, b: Evidence) -> float:
     return math.hypot(*widths)
 
 
-def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, date: str) -> Path | None:
-    """Write the changed verdicts to a file beside the study's record; None if the study has no record."""
+def write(study: Study, varied: Varied, *, scale: str, version: str, date: str) -> Path | None:
+    """Write a varied constant to a file beside the study's record; None if the study has no record. What the file says
+    of other constants that the study still declares stays.
+    """
     if study.record is None:
         return None
     path = study.record.with_name(FILE)
-    text = {
-        "taken": {"version": version, "date": date, "scale": scale},
-        "varied": [{"name": e.name, "constant": e.constant, "neighbours": list(e.neighbours)} for e in study.edges],
-        "turned": [asdict(one) for one in found],
+    own = asdict(varied.edge)
+    entry = {
+        **{key: own[key] for key in ("name", "constant", "key", "neighbours", "times")},
+        "moved": varied.moved,
+        "taken": {"version": version, "date": date, "build": build(), "scale": scale},
+        "turned": [asdict(one) for one in varied.turned],
     }
+    kept = {one["name"]: one for one in _entries(path)} | {varied.edge.name: entry}
+    text = {"varied": [kept[e.name] for e in study.edges if e.name in kept]}
     try:
         path.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
@@ -191,41 +264,70 @@ def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, da
     return path
 
 
-def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
-    """Return the stored edges; None if there are none."""
-    path = None if study.record is None else study.record.with_name(FILE)
-    if path is None or not path.exists():
-        return None
+def _entries(path: Path) -> list[dict[str, Any]]:
+    """Return the constants in a file; none if there is no file."""
+    if not path.exists():
+        return []
     with as_written(path):
-        found = json.loads(regular(path, LARGEST))
-        return dict(found["taken"]), [Turned(**one) for one in found["turned"]]
+        return [{**one, "name": str(one["name"])} for one in json.loads(regular(path, LARGEST))["varied"]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """Stored results of a constant: name, neighbours, numbers moved by each, scale, and verdicts that change."""
+
+    name: str
+    neighbours: tuple[Any, ...]
+    moved: tuple[int, ...]
+    scale: str
+    turned: tuple[Turned, ...]
+
+
+def read(study: Study) -> list[Kept]:
+    """Return the stored constants."""
+    path = None if study.record is None else study.record.with_name(FILE)
+    if path is None:
+        return []
+    with as_written(path):
+        return [
+            Kept(
+                name=one["name"],
+                neighbours=tuple(one["neighbours"]),
+                moved=tuple(map(int, one["moved"])),
+                scale=str(one["taken"]["scale"]),
+                turned=tuple(Turned(**turned) for turned in one["turned"]),
+            )
+            for one in _entries(path)
+        ]
+
+
+def turned(study: Study) -> list[Turned]:
+    """Return the verdicts that change with a neighbour of any constant."""
+    return [one for kept in read(study) for one in kept.turned]
 
 
 def section(study: Study) -> report.Section | None:
-    """Return a report section with the constants and the verdicts that change for neighbouring values; None if none
-    were varied.
+    """Return a report section with the constants and the verdicts that change for neighbouring values; None if there are
+    none. Constants that were not varied yet are listed as such.
     """
-    kept = read(study)
-    if kept is None:
+    if not study.edges or study.record is None:
         return None
-    taken, turned = kept
-    rows = []
-    for edge in study.edges:
-        own = [one for one in turned if one.edge == edge.name]
-        told = "; ".join(f"{one.claim} {one.half} at {one.neighbour}: {one.before} to {one.after}" for one in own)
-        rows.append(
-            (
-                report.TableCell(text=edge.name, kind="head"),
-                report.TableCell(text=edge.why, kind="text"),
-                ", ".join(map(str, edge.neighbours)),
-                report.TableCell(text=told or "none", kind="text"),
-            )
+    kept = {one.name: one for one in read(study)}
+    rows = [
+        (
+            report.TableCell(text=edge.name, kind="head"),
+            report.TableCell(text=edge.why, kind="text"),
+            ", ".join(map(edge.told, edge.neighbours)),
+            report.TableCell(text=_told(edge, kept.get(edge.name)), kind="text"),
         )
+        for edge in study.edges
+    ]
+    scales = " and ".join(sorted({one.scale for one in kept.values()})) or "no"
     return report.Section(
         title="Edges",
         blocks=(
             report.Table(
-                caption=f"Constants that we adopted, each varied alone at {taken.get('scale', '')} scale with the same seeds, and the verdicts that turn.",
+                caption=f"Constants that we adopted, each varied alone at {scales} scale with the same seeds, and the verdicts that turn.",
                 header=("constant", "what the publication says", "neighbours", "verdicts that turn"),
                 rows=tuple(rows),
             ),
@@ -233,7 +335,25 @@ def section(study: Study) -> report.Section | None:
     )
 
 
-def words(turned: Sequence[Turned], claim: str) -> str:
-    """Return the neighbouring values that change a claim's verdict, as a sentence; empty if there are none."""
-    own = [f"{one.edge} {one.neighbour}: {one.after}" for one in turned if one.claim == claim]
-    return f"Turns with {', '.join(own)}." if own else ""
+def _told(edge: Edge, kept: Kept | None) -> str:
+    """Return the verdicts that turn with a constant, as text."""
+    if kept is None or kept.neighbours != edge.neighbours:
+        return "not varied"
+    still = [edge.told(value) for value, n in zip(kept.neighbours, kept.moved, strict=False) if not n]
+    parts = [f"{one.claim} {one.half} at {one.neighbour}: {one.before} to {one.after}" for one in kept.turned]
+    parts += [f"{', '.join(still)}: no number moves"] if still else []
+    return "; ".join(parts) or "none"
+
+
+def words(study: Study) -> dict[tuple[str, str], str]:
+    """Return the claims and halves whose verdict changes -> the neighbours with which it does, as text."""
+    found: dict[tuple[str, str], list[str]] = {}
+    edges = {edge.name: edge for edge in study.edges}
+    for kept in read(study):
+        for at in dict.fromkeys((one.claim, one.half) for one in kept.turned):
+            own = [one for one in kept.turned if (one.claim, one.half) == at]
+            edge = edges.get(kept.name)
+            hangs = edge is not None and edge.readings and 4 * len(own) > len(kept.neighbours) + 1
+            which = ", ".join(f"{one.neighbour}: {one.after}" for one in own)
+            found.setdefault(at, []).append(f"{'hangs on' if hangs else 'turns with'} the {kept.name} ({which})")
+    return {at: "; ".join(parts) for at, parts in found.items()}

@@ -65,6 +65,8 @@ class Plan:
         Multiple of the scale's seeds that each cell has.
     salt
         Hash of a registered plan, from which the seeds are derived; empty: the usual seeds of the study.
+    change
+        Function applied to the scenario of every cell; None: none.
     """
 
     scale: str = "quick"
@@ -78,6 +80,7 @@ class Plan:
     reading: Mapping[str, str] = field(default_factory=dict)
     times: int = 1
     salt: str = ""
+    change: Callable[[Scenario], Scenario] | None = None
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:

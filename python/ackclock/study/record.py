@@ -207,8 +207,11 @@ def build() -> str:
     return f"build {_engine.build()}, profile {_engine.profile()}"
 
 
-def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str) -> None:
-    """Write a run's record in place of the previous one at its scale. Records at other scales are kept.
+def write(
+    path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str, partial: bool = False
+) -> None:
+    """Write a run's record in place of the previous one at its scale. Records at other scales are kept. With `partial`,
+    so are the other claims at this scale, and the record says of each new claim when it was taken.
 
     Raises
     ------
@@ -228,7 +231,12 @@ def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, 
         for outcome in outcomes
     }
     records = {name: {"taken": dict(one.taken), "claims": one.claims} for name, one in read(path).items()}
-    records[scale] = {"taken": {"version": version, "date": date, "build": build()}, "claims": claims}
+    whole: dict[str, Any] = {"taken": {"version": version, "date": date, "build": build()}, "claims": claims}
+    if partial and scale in records:
+        kept: dict[str, Any] = records[scale]
+        own = dict.fromkeys(claims, f"version {version}, {date}, {build()}")
+        whole = {"taken": {**kept["taken"], **own}, "claims": {**kept["claims"], **claims}}
+    records[scale] = whole
     try:
         path.write_text(_lines(dict(sorted(records.items()))) + "\n", encoding="utf-8")
     except OSError as error:

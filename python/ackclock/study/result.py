@@ -53,6 +53,8 @@ class StudyResult:
         Hash of the plan from which the seeds were derived, or the text of held-out seeds; empty if there was neither.
     held_out
         Whether `registered` is the text.
+    partial
+        Whether only some claims were judged.
     """
 
     study: Study
@@ -67,6 +69,7 @@ class StudyResult:
     kernel: KernelRecord | None = None
     registered: str = ""
     held_out: bool = False
+    partial: bool = False
 
     @property
     def recorded(self) -> Record:
@@ -154,7 +157,7 @@ class StudyResult:
             raise InputError(f"--record: found --seeds {self.seeds}; allowed: the seeds of a scale")
         if self.registered:
             raise InputError("--record: found --registered, whose seeds are others; allowed: the seeds of a scale")
-        write(self.study.record, self.scale, self.outcomes, version=version, date=date)
+        write(self.study.record, self.scale, self.outcomes, version=version, date=date, partial=self.partial)
         return self.study.record
 
     def to_json(self) -> dict[str, Any]:
@@ -298,8 +301,7 @@ class StudyResult:
         moved = [h for h in held_out.halves(self.study, self.scale) if not h.kept]
         if moved:
             yield f"With other seeds another word: {', '.join(f'{h.claim} ({h.half})' for h in moved)}."
-        kept = edges.read(self.study)
-        if kept is not None and (turned := sorted({one.claim for one in kept[1]})):
+        if turned := sorted({one.claim for one in edges.turned(self.study)}):
             yield f"Turned by a neighbour of a constant that we adopted: {', '.join(turned)}."
         for word, told in ((Verdict.DEPENDS, "It depends on the cell"), (Verdict.UNDECIDED, "Open")):
             own = [o.claim.id for o in self.outcomes if o.verdict is word]
@@ -327,7 +329,10 @@ class StudyResult:
         before = self.recorded.verdicts(outcome.claim.id)
         curve = next((c for c in self.curves if c.claim.id == outcome.claim.id), None)
         fitted = tuple(f.name for f in self.study.fitted if outcome.claim.id in f.claims)
-        return claim_row(outcome, self.note(outcome), before, fitted, specification.told(curve) if curve else "")
+        made = claim_row(outcome, self.note(outcome), before, fitted, specification.told(curve) if curve else "")
+        turned = edges.words(self.study)
+        halves = (replace(h, turns=turned.get((made.id, h.name), "")) for h in made.halves)
+        return replace(made, halves=tuple(halves))
 
     def facts(self) -> dict[str, str]:
         """Return versions and sizes for the end of the report."""

@@ -200,16 +200,33 @@ def _terms(table: Table) -> dict[str, str]:
 
 def _edge(one: Table) -> Edge:
     """Return an adopted constant and its neighbours."""
-    one.asked.add("neighbours")
+    named = [name for name in ("constant", "key") if name in one.raw]
+    if len(named) != 1:
+        raise InputError(f"{one.place}: found {' and '.join(named) or 'neither'}; allowed: constant or key")
+    given = [name for name in ("neighbours", "times") if name in one.raw]
+    if len(given) != 1:
+        raise InputError(f"{one.place}: found {' and '.join(given) or 'neither'}; allowed: neighbours or times")
+    times = given[0] == "times"
+    if times and named[0] == "constant":
+        raise InputError(f"{one.place}.times: found it beside constant; allowed: with key")
+    one.asked.add(given[0])
+    values = one.raw[given[0]]
+    if not isinstance(values, list) or len(values) < 2 - any(isinstance(v, bool) for v in values):
+        raise InputError(
+            f"{one.place}.{given[0]}: found {quote(str(values))}; allowed: a list of two or more, or of true or false"
+        )
+    if times and not all(isinstance(v, (int, float)) and v > 0 for v in values):
+        raise InputError(f"{one.place}.times: found {values}; allowed: numbers above 0")
     found = Edge(
         name=one.text("name"),
-        constant=one.text("constant"),
-        neighbours=tuple(one.raw.get("neighbours", ())),
+        constant=one.text("constant", default=""),
+        key=one.text("key", default=""),
+        neighbours=tuple(values),
+        times=times,
+        readings=one.flag("readings", default=False),
         experiments=tuple(one.texts("experiments")),
         why=one.text("why", default=""),
     )
-    if len(found.neighbours) < 2:
-        raise InputError(f"{one.place}.neighbours: found {len(found.neighbours)}; allowed: two or more")
     one.done()
     return found
 

@@ -70,6 +70,12 @@ MAIN: Mapping[str, Any] = {}
 TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
+LINUX_INITIAL_WINDOW = 2
+"""Initial window of the hosts of FAST, HSTCP and NewReno (A12)."""
+
+FREEBSD_INITIAL_WINDOW = 2
+"""Initial window of the host of TCPW (A12)."""
+
 LINUX_WINDOW = "1536 KiB"
 """Window derived by Linux from a 2 MB socket buffer."""
 
@@ -127,7 +133,7 @@ class Protocol:
             Stack settings that differ.
         """
         settings: dict[str, Any] = {
-            "initial_window": 2,  # A12
+            "initial_window": FREEBSD_INITIAL_WINDOW if self.freebsd else LINUX_INITIAL_WINDOW,
             "sack": self.sack,
             **receiver(where, freebsd=self.freebsd),
             **stack,

@@ -128,7 +128,7 @@ ADOPTED: tuple[tuple[str, str, str, str], ...] = (
     ("A9", "a run", "ten in a row with the cache of Linux, which begins empty", "-"),
     ("A10", '"excellent" fairness', "Jain's index of 0.95", "-"),
     ("A11", "metric of friendliness", "NewReno's throughput beside X over that among its like", "metrics.friendliness"),
-    ("A12", "initial window", "2", "initial_window"),
+    ("A12", "initial window", "2", "1, 3 and 4 on the host of TCPW, 1, 3 and 10 on the others: section Edges"),
 )
 
 

@@ -119,7 +119,7 @@ READ = {
 """Options with a help text that mentions files read by the command."""
 
 FOLDERS = {
-    ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study new", "--out"),
+    ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study edges", "--store"), ("study new", "--out"),
     ("sweep run", "--out"), ("sweep resume", "--out"), ("sweep status", "--out"), ("sweep rerun", "--out"), ("sweep plot", "--out"),
     ("sweep export", "--out"), ("compare", "--out"), ("prove", "--out"), ("arena run", "--out"), ("arena serve", "--out"),
     ("arena scenarios", "--out"),

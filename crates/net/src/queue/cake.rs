@@ -19,12 +19,14 @@
 
 use std::collections::VecDeque;
 
-use ackclock_core::packet::Ecn;
-use ackclock_core::schema::{Takes, DURATION, RATE, SIZE};
+use ackclock_core::packet::{Ecn, Load};
+use ackclock_core::schema::{Limit, Refusal, Takes, DURATION, RATE, SIZE};
 use ackclock_core::{choice, table, Packet, Rate, Span, Stream, Time};
 
 use super::cobalt::{Cobalt, CobaltParams, Verdict};
-use super::{ecn_capable, Dropped, Refused};
+use super::ledger::{Holding, Ledger};
+use super::{ecn_capable, Discipline, Refused, Served};
+use crate::pool::{PacketId, Pool};
 use crate::qdisc::{us, Qdisc};
 
 table! {
@@ -51,9 +53,19 @@ table! {
     }
 }
 
-impl CakeParams {
+impl Discipline for CakeParams {
+    type Queue = Box<Cake>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<Cake> {
+        Box::new(Cake::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Bytes)
+    }
+
     /// Return Linux `sch_cake` with all packets in one tin.
-    pub(crate) fn qdisc(&self) -> Qdisc {
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
         const BEST_EFFORT: u32 = 3;
         let rate = self.bandwidth.map_or(0, |rate| rate.0 / 8);
         let paced = if rate > 0 { format!("bandwidth {}bit", 8 * rate) } else { "unlimited".to_string() };
@@ -69,7 +81,7 @@ impl CakeParams {
             LineCode::Ptm => ("ptm", 2),
         };
         let rtt = us(self.rtt);
-        Qdisc::new("cake")
+        Ok(Qdisc::new("cake")
             .row(2, rate, &paced)
             .row(3, BEST_EFFORT, "besteffort")
             .row(5, mode, isolation)
@@ -79,7 +91,7 @@ impl CakeParams {
             .some(6, self.overhead.map(|bytes| bytes as i32), "overhead {}")
             .row(4, atm, if self.overhead.is_some() { code } else { "" })
             .row(14, self.mpu, if self.mpu > 0 { "mpu {}" } else { "" })
-            .some(10, self.limit.map(|bytes| bytes.min(u32::MAX as u64) as u32), "memlimit {}b")
+            .some(10, self.limit.map(|bytes| bytes.min(u32::MAX as u64) as u32), "memlimit {}b"))
     }
 }
 
@@ -153,15 +165,10 @@ pub(crate) struct Cake {
     hosts: Box<[[u32; 2]]>,
     /// Number of bulk flows from and to each host.
     bulk: Vec<[u16; 2]>,
-    packets: u32,
-    max: u32,
     since: Time,
-    area: u128,
+    /// Here `area` counts all waits up to `changed`, those of packets that still wait included.
+    ledger: Ledger,
     changed: Time,
-    head_drops: VecDeque<Dropped>,
-    overflows: u64,
-    dropped: u64,
-    marked: u64,
     stream: Stream,
 }
 
@@ -213,15 +220,9 @@ impl Cake {
             decaying: VecDeque::new(),
             hosts: Box::default(),
             bulk: Vec::new(),
-            packets: 0,
-            max: 0,
             since: Time::ZERO,
-            area: 0,
+            ledger: Ledger::default(),
             changed: Time::ZERO,
-            head_drops: VecDeque::new(),
-            overflows: 0,
-            dropped: 0,
-            marked: 0,
             stream,
             params,
         }
@@ -235,7 +236,7 @@ impl Cake {
     }
 
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
-        if self.packets == 0 {
+        if self.ledger.packets == 0 {
             self.since = now;
             if self.next < now {
                 (self.next, self.failsafe) = (now, now);
@@ -247,7 +248,7 @@ impl Cake {
         let queue = &mut self.queues[at as usize];
         queue.held.push_back((now, packet));
         queue.bytes += packet.bytes as u64;
-        self.packets += packet.segments();
+        self.ledger.packets += packet.segments();
         self.memory += memory_of(&packet);
         match queue.set {
             Set::None | Set::Decaying => {
@@ -261,18 +262,16 @@ impl Cake {
             Set::SparseWait => self.becomes_bulk(at),
             Set::Sparse | Set::Bulk => {}
         }
-        while self.memory > self.memory_limit && (must_wait || self.packets > packet.segments()) {
+        while self.memory > self.memory_limit && (must_wait || self.ledger.packets > packet.segments()) {
             self.drop_from_the_longest(now);
         }
-        if must_wait {
-            self.max = self.max.max(self.packets);
-        }
+        self.ledger.waits(must_wait);
         true
     }
 
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
         let mut first = true;
-        while self.packets > 0 {
+        while self.ledger.packets > 0 {
             let list = match (first, self.decaying.is_empty(), self.fresh.is_empty(), self.old.is_empty()) {
                 (true, false, ..) | (_, _, true, true) => &mut self.decaying,
                 (_, _, false, _) => &mut self.fresh,
@@ -312,36 +311,6 @@ impl Cake {
         None
     }
 
-    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        self.head_drops.pop_front()
-    }
-
-    /// Whether any dropped packets are still to be reported.
-    #[inline]
-    pub(crate) fn has_head_drops(&self) -> bool {
-        !self.head_drops.is_empty()
-    }
-
-    /// Time at or after which the next packet can be sent; `None` if the queue is empty.
-    pub(crate) fn head_arrival(&self) -> Option<Time> {
-        (self.packets > 0).then(|| self.since.max(self.shaped_until()))
-    }
-
-    pub(crate) fn len(&self) -> u32 {
-        self.packets
-    }
-
-    pub(crate) fn forget_max(&mut self) {
-        self.max = self.packets;
-    }
-
-    /// Return the integral of the queue length over time up to `now` (segments x ns), its maximum, and the segments
-    /// dropped and marked.
-    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
-        let area = self.area + now.since(self.changed).0 as u128 * self.packets as u128;
-        (area, self.max, self.dropped + self.overflows, self.marked)
-    }
-
     fn shaped_until(&self) -> Time {
         match self.params.bandwidth {
             Some(_) => self.next.min(self.failsafe),
@@ -366,19 +335,18 @@ impl Cake {
             let (arrival, mut packet) = queue.held.pop_front()?;
             let waited = now - arrival;
             queue.bytes -= packet.bytes as u64;
-            self.packets -= packet.segments();
+            self.ledger.packets -= packet.segments();
             self.memory -= memory_of(&packet);
             let marks = ecn_capable(&packet);
             match queue.cobalt.judge(now, &self.cobalt, waited, marks, &mut self.stream) {
                 // the last packet of a queue is not dropped
                 Verdict::Drop if !queue.held.is_empty() => {
-                    self.dropped += packet.segments() as u64;
-                    self.head_drops.push_back((now, packet, Refused::Aqm));
+                    self.ledger.drop(now, packet, Refused::Aqm);
                     continue;
                 }
                 Verdict::Mark => {
                     packet.ecn = Ecn::Ce;
-                    self.marked += packet.segments() as u64;
+                    self.ledger.marked += packet.segments() as u64;
                 }
                 Verdict::Pass | Verdict::Drop => {}
             }
@@ -468,16 +436,46 @@ impl Cake {
         let (_, packet) = queue.held.pop_front().expect("invariant: the longest holds some");
         queue.bytes -= packet.bytes as u64;
         queue.cobalt.overflowed(now, &self.cobalt);
-        self.packets -= packet.segments();
+        self.ledger.packets -= packet.segments();
         self.memory -= memory_of(&packet);
-        self.overflows += packet.segments() as u64;
-        self.head_drops.push_back((now, packet, Refused::QueueFull));
+        self.ledger.drop(now, packet, Refused::QueueFull);
     }
 
     /// Update the integral before the number of packets changes.
     fn count(&mut self, now: Time) {
-        self.area += now.since(self.changed).0 as u128 * self.packets as u128;
+        self.ledger.area += now.since(self.changed).0 as u128 * self.ledger.packets as u128;
         self.changed = now;
+    }
+}
+
+impl Holding for Cake {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    fn hold(&mut self, pool: &mut Pool, now: Time, id: PacketId, _: Load, must_wait: bool) -> bool {
+        let accepted = self.enqueue(now, pool[id], must_wait);
+        if accepted {
+            pool.release(id); // copied into the queue
+        }
+        accepted
+    }
+
+    fn serve(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
+        let (packet, waited) = self.dequeue(now)?;
+        Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
+    }
+
+    fn head_arrival(&self) -> Option<Time> {
+        (self.ledger.packets > 0).then(|| self.since.max(self.shaped_until()))
+    }
+
+    fn waiting(&self, now: Time) -> u128 {
+        now.since(self.changed).0 as u128 * self.ledger.packets as u128
     }
 }
 

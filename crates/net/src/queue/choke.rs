@@ -15,12 +15,16 @@
 
 use std::collections::VecDeque;
 
+use ackclock_core::packet::Load;
 use ackclock_core::rng::threshold;
-use ackclock_core::schema::Takes;
+use ackclock_core::schema::{Limit, Refusal, Takes};
 use ackclock_core::{table, Packet, Span, Stream, Time};
 
+use super::ledger::{Holding, Ledger};
 use super::red::thresholds;
-use super::{Dropped, Refused};
+use super::{Discipline, Refused, Served};
+use crate::pool::{PacketId, Pool};
+use crate::qdisc::{refused, Qdisc};
 
 table! {
     /// CHOKe (Pan, Prabhakar and Psounis 2000): RED that penalises the connections that fill the queue.
@@ -42,6 +46,22 @@ table! {
     rules |red, rules| thresholds(red.min, red.max, red.limit, rules)
 }
 
+impl Discipline for ChokeParams {
+    type Queue = Box<Choke>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<Choke> {
+        Box::new(Choke::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(Limit::Packets(self.limit))
+    }
+
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
+        Err(refused("kind", "\"choke\""))
+    }
+}
+
 #[derive(Clone)]
 struct Held {
     arrival: Time,
@@ -58,12 +78,7 @@ pub(crate) struct Choke {
     /// move. The head is never a hole.
     ring: VecDeque<Option<Held>>,
     holes: usize,
-    packets: u32,
-    max: u32,
-    /// Total wait of all packets that have departed, in segments x ns.
-    area: u128,
-    drops: VecDeque<Dropped>,
-    dropped: u64,
+    ledger: Ledger,
 }
 
 impl Choke {
@@ -75,45 +90,39 @@ impl Choke {
             count: -1,
             ring: VecDeque::new(),
             holes: 0,
-            packets: 0,
-            max: 0,
-            area: 0,
-            drops: VecDeque::new(),
-            dropped: 0,
+            ledger: Ledger::default(),
         }
     }
 
     /// Add an arrival. Returns false if the queue is full. Drops by CHOKe are reported by [`Choke::take_head_drop`].
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
-        self.avg += self.params.weight * (self.packets as f64 - self.avg);
+        self.avg += self.params.weight * (self.ledger.packets as f64 - self.avg);
         if let Some(met) = self.meets_its_own(&packet) {
             let Held { arrival, packet: victim } =
                 self.ring[met].take().expect("invariant: a packet was drawn");
-            self.leaves(&victim, now - arrival);
+            self.ledger.leaves(victim.segments(), now - arrival);
             self.holes += 1;
             self.close_holes();
-            self.drop(now, victim);
-            self.drop(now, packet);
+            self.ledger.drop(now, victim, Refused::Aqm);
+            self.ledger.drop(now, packet, Refused::Aqm);
             return true;
         }
         if self.drops_early() {
-            self.drop(now, packet);
+            self.ledger.drop(now, packet, Refused::Aqm);
             return true;
         }
-        if must_wait && self.packets + packet.segments() > self.params.limit {
+        if must_wait && self.ledger.packets + packet.segments() > self.params.limit {
             return false;
         }
-        self.packets += packet.segments();
+        self.ledger.packets += packet.segments();
         self.ring.push_back(Some(Held { arrival: now, packet }));
-        if must_wait {
-            self.max = self.max.max(self.packets);
-        }
+        self.ledger.waits(must_wait);
         true
     }
 
     /// Return the index of a waiting packet drawn at random, if it belongs to the same connection as the arrival.
     fn meets_its_own(&mut self, packet: &Packet) -> Option<usize> {
-        if self.avg <= self.params.min || self.packets == 0 {
+        if self.avg <= self.params.min || self.ledger.packets == 0 {
             return None;
         }
         // at most half of the ring is holes: two draws on average
@@ -148,7 +157,7 @@ impl Choke {
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
         let Held { arrival, packet } = self.ring.pop_front()?.expect("invariant: no hole at the head");
         self.close_holes();
-        self.leaves(&packet, now - arrival);
+        self.ledger.leaves(packet.segments(), now - arrival);
         Some((packet, now - arrival))
     }
 
@@ -163,50 +172,37 @@ impl Choke {
             self.holes = 0;
         }
     }
+}
 
-    fn leaves(&mut self, packet: &Packet, waited: Span) {
-        self.packets -= packet.segments();
-        self.area += waited.0 as u128 * packet.segments() as u128;
+impl Holding for Choke {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
-    fn drop(&mut self, now: Time, packet: Packet) {
-        self.dropped += packet.segments() as u64;
-        self.drops.push_back((now, packet, Refused::Aqm));
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
-    /// Return the oldest dropped packet that has not been reported yet.
-    #[inline]
-    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        self.drops.pop_front()
+    fn hold(&mut self, pool: &mut Pool, now: Time, id: PacketId, _: Load, must_wait: bool) -> bool {
+        let accepted = self.enqueue(now, pool[id], must_wait);
+        if accepted {
+            pool.release(id); // copied into the queue
+        }
+        accepted
     }
 
-    /// Whether any dropped packets are still to be reported.
-    #[inline]
-    pub(crate) fn has_head_drops(&self) -> bool {
-        !self.drops.is_empty()
+    fn serve(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
+        let (packet, waited) = self.dequeue(now)?;
+        Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
     }
 
-    /// Arrival time of the packet at the head; `None` if the queue is empty.
-    pub(crate) fn head_arrival(&self) -> Option<Time> {
+    fn head_arrival(&self) -> Option<Time> {
         self.ring.front()?.as_ref().map(|held| held.arrival)
     }
 
-    /// Number of waiting segments.
-    pub(crate) fn len(&self) -> u32 {
-        self.packets
-    }
-
-    /// Reset the maximum to the current length.
-    pub(crate) fn forget_max(&mut self) {
-        self.max = self.packets;
-    }
-
-    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
-    /// segments dropped and marked.
-    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+    fn waiting(&self, now: Time) -> u128 {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
-        let area = self.area + self.ring.iter().flatten().map(so_far).sum::<u128>();
-        (area, self.max, self.dropped, 0)
+        self.ring.iter().flatten().map(so_far).sum()
     }
 }
 

@@ -26,10 +26,11 @@
 use std::collections::VecDeque;
 
 use ackclock_core::packet::{Ecn, Load};
-use ackclock_core::schema::{Rules, Takes, DURATION, FLAG};
-use ackclock_core::{table, Packet, Span, Time};
+use ackclock_core::schema::{Limit, Refusal, Rules, Takes, DURATION, FLAG};
+use ackclock_core::{table, Packet, Span, Stream, Time};
 
-use super::{ecn_capable, Classifier, Dropped, Refused, Served};
+use super::ledger::{Holding, Ledger};
+use super::{ecn_capable, Classifier, Discipline, Refused, Served};
 use crate::pool::{PacketId, Pool};
 use crate::qdisc::{us, Qdisc, ENOUGH};
 
@@ -51,15 +52,25 @@ table! {
     rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
 }
 
-impl CodelParams {
+impl Discipline for CodelParams {
+    type Queue = Box<Codel>;
+
+    fn queue(self, _: impl FnOnce() -> Stream) -> Box<Codel> {
+        Box::new(Codel::new(self))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Packets)
+    }
+
     /// Return Linux `sch_codel` with these parameters.
-    pub(crate) fn qdisc(&self) -> Qdisc {
-        Qdisc::new("codel")
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
+        Ok(Qdisc::new("codel")
             .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")
             .row(1, us(self.target), "target {}us")
             .row(3, us(self.interval), "interval {}us")
             .flag(4, self.ecn, ["ecn", "noecn"])
-            .some(5, self.ce_threshold.map(|t| us(t).max(1)), "ce_threshold {}us")
+            .some(5, self.ce_threshold.map(|t| us(t).max(1)), "ce_threshold {}us"))
     }
 }
 
@@ -114,14 +125,7 @@ pub(crate) struct Codel {
     mtu: u32,
     queue: VecDeque<Held>,
     bytes: u64,
-    /// Number of waiting segments.
-    packets: u32,
-    head_drops: VecDeque<Dropped>,
-    dropped: u64,
-    marked: u64,
-    max: u32,
-    /// Total wait of all packets that have departed, in segments x ns.
-    area: u128,
+    ledger: Ledger,
 }
 
 /// Packet taken from the queue, and whether its sojourn time permits a drop.
@@ -146,12 +150,7 @@ impl Codel {
             mtu: FRAME,
             queue: VecDeque::new(),
             bytes: 0,
-            packets: 0,
-            head_drops: VecDeque::new(),
-            dropped: 0,
-            marked: 0,
-            max: 0,
-            area: 0,
+            ledger: Ledger::default(),
         }
     }
 
@@ -163,11 +162,9 @@ impl Codel {
         }
         self.mtu = self.mtu.max(load.bytes() / load.segments());
         self.bytes += load.bytes() as u64;
-        self.packets += load.segments();
+        self.ledger.packets += load.segments();
         self.queue.push_back(Held { arrival: now, load, id });
-        if must_wait {
-            self.max = self.max.max(self.len());
-        }
+        self.ledger.waits(must_wait);
         true
     }
 
@@ -225,33 +222,6 @@ impl Codel {
         Some(Served { id, load, waited: r.sojourn_time })
     }
 
-    /// Return the oldest packet dropped at departure that has not been reported yet.
-    #[inline]
-    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        self.head_drops.pop_front()
-    }
-
-    /// Whether any dropped packets are still to be reported.
-    #[inline]
-    pub(crate) fn has_head_drops(&self) -> bool {
-        !self.head_drops.is_empty()
-    }
-
-    /// Arrival time of the packet at the head; `None` if the queue is empty.
-    pub(crate) fn head_arrival(&self) -> Option<Time> {
-        self.queue.front().map(|h| h.arrival)
-    }
-
-    /// Number of waiting segments.
-    pub(crate) fn len(&self) -> u32 {
-        self.packets
-    }
-
-    /// Reset the maximum to the current length.
-    pub(crate) fn forget_max(&mut self) {
-        self.max = self.len();
-    }
-
     /// Bytes of the waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -269,23 +239,10 @@ impl Codel {
         self.count = self.count.wrapping_add(dropped);
     }
 
-    /// Integral of the number of waiting segments up to `now`, in segments x ns.
-    pub(crate) fn area(&self, now: Time) -> u128 {
-        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.load.segments() as u128;
-        self.area + self.queue.iter().map(so_far).sum::<u128>()
-    }
-
-    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
-    /// segments dropped and marked.
-    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
-        (self.area(now), self.max, self.dropped, self.marked)
-    }
-
     #[inline]
     fn leaves(&mut self, load: Load, sojourn_time: Span) {
         self.bytes -= load.bytes() as u64;
-        self.packets -= load.segments();
-        self.area += sojourn_time.0 as u128 * load.segments() as u128;
+        self.ledger.leaves(load.segments(), sojourn_time);
     }
 
     fn dodequeue(&mut self, now: Time, beside: u64) -> DequeueResult {
@@ -323,8 +280,7 @@ impl Codel {
 
     fn drop(&mut self, pool: &mut Pool, now: Time, r: &mut DequeueResult) {
         if let Some(held) = r.packet.take() {
-            self.dropped += held.load.segments() as u64;
-            self.head_drops.push_back((now, pool.remove(held.id), Refused::Aqm));
+            self.ledger.drop(now, pool.remove(held.id), Refused::Aqm);
         }
     }
 
@@ -335,7 +291,7 @@ impl Codel {
             let packet = &mut pool[id];
             if packet.ecn != Ecn::Ce && self.marks_early.takes(packet.ecn) {
                 packet.ecn = Ecn::Ce;
-                self.marked += packet.segments() as u64;
+                self.ledger.marked += packet.segments() as u64;
             }
         }
     }
@@ -346,8 +302,35 @@ impl Codel {
             return false;
         };
         pool[held.id].ecn = Ecn::Ce;
-        self.marked += held.load.segments() as u64;
+        self.ledger.marked += held.load.segments() as u64;
         true
+    }
+}
+
+impl Holding for Codel {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    fn hold(&mut self, _: &mut Pool, now: Time, id: PacketId, load: Load, must_wait: bool) -> bool {
+        self.enqueue(now, id, load, must_wait)
+    }
+
+    fn serve(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
+        self.dequeue(pool, now, 0)
+    }
+
+    fn head_arrival(&self) -> Option<Time> {
+        self.queue.front().map(|h| h.arrival)
+    }
+
+    fn waiting(&self, now: Time) -> u128 {
+        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.load.segments() as u128;
+        self.queue.iter().map(so_far).sum()
     }
 }
 
@@ -425,7 +408,7 @@ mod tests {
             codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
             codel.dequeue(Time(t * MS));
         }
-        assert!(codel.dropped > 0, "one whole packet waits: more than a frame");
+        assert!(codel.ledger.dropped > 0, "one whole packet waits: more than a frame");
     }
 
     #[test]
@@ -441,7 +424,7 @@ mod tests {
             codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
             codel.dequeue(Time(t * MS));
         }
-        assert_eq!(codel.dropped, 0);
+        assert_eq!(codel.ledger.dropped, 0);
         for t in 2000..4000 {
             while codel.len() < 50 {
                 codel.enqueue(Time(t * MS), packet, true);
@@ -449,7 +432,7 @@ mod tests {
             codel.queue.iter_mut().for_each(|h| h.arrival = Time((t - 4) * MS));
             codel.dequeue(Time(t * MS));
         }
-        assert_eq!(codel.dropped, 0);
+        assert_eq!(codel.ledger.dropped, 0);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! kernel: of 2000 packets offered in zero time, a limit of N lets exactly N + 1 pass).
 
 use ackclock_core::packet::Load;
-use ackclock_core::schema::{Limit, Takes};
-use ackclock_core::{table, Time};
+use ackclock_core::schema::{Limit, Refusal, Takes};
+use ackclock_core::{table, Span, Stream, Time};
 
 use super::backlog::Backlog;
+use super::Discipline;
 use crate::qdisc::{Qdisc, ENOUGH};
 
 table! {
@@ -17,15 +18,25 @@ table! {
     }
 }
 
-impl DropTailParams {
+impl Discipline for DropTailParams {
+    type Queue = DropTail;
+
+    fn queue(self, _: impl FnOnce() -> Stream) -> DropTail {
+        DropTail::new(&self)
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit
+    }
+
     /// Return Linux `pfifo` or `bfifo` with this limit.
-    pub(crate) fn qdisc(&self) -> Qdisc {
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
         let (kind, most) = match self.limit {
             None => ("pfifo", ENOUGH),
             Some(Limit::Packets(packets)) => ("pfifo", packets),
             Some(Limit::Bytes(bytes)) => ("bfifo", bytes.min(u32::MAX as u64) as u32),
         };
-        Qdisc::new(kind).begins(&[most]).says(&format!("limit {most}"))
+        Ok(Qdisc::new(kind).begins(&[most]).says(&format!("limit {most}")))
     }
 }
 

@@ -21,11 +21,13 @@
 
 use std::collections::VecDeque;
 
-use ackclock_core::packet::Ecn;
-use ackclock_core::schema::{Refusal, Takes, DURATION};
+use ackclock_core::packet::{Ecn, Load};
+use ackclock_core::schema::{Limit, Refusal, Takes, DURATION};
 use ackclock_core::{choice, table, Packet, Span, Stream, Time};
 
-use super::{ecn_capable, Classifier, Dropped, Refused};
+use super::ledger::{Holding, Ledger};
+use super::{ecn_capable, Classifier, Discipline, Refused, Served};
+use crate::pool::{PacketId, Pool};
 use crate::qdisc::{general, refused, us, Qdisc, ENOUGH};
 
 /// Behaviour while the coupled probability is above 1.
@@ -73,9 +75,19 @@ table! {
     }
 }
 
-impl DualPi2Params {
+impl Discipline for DualPi2Params {
+    type Queue = Box<DualPi2>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<DualPi2> {
+        Box::new(DualPi2::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Packets)
+    }
+
     /// Return Linux `sch_dualpi2`, whose gains are multiples of 1/256.
-    pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
         let gain = |key, value: f64| match (value * 256.0 + 0.5) as u32 {
             0 => {
                 Err(refused(key, format_args!("{}, less than 1/256 (the kernel's least)", general(value, 6))))
@@ -130,13 +142,7 @@ pub(crate) struct DualPi2 {
     credit: i64,
     queues: [VecDeque<Held>; 2],
     bytes: u64,
-    packets: u32,
-    max: u32,
-    drops: VecDeque<Dropped>,
-    dropped: u64,
-    marked: u64,
-    /// Total wait of all packets that have departed, in segments x ns.
-    area: u128,
+    ledger: Ledger,
 }
 
 impl DualPi2 {
@@ -152,12 +158,7 @@ impl DualPi2 {
             params,
             queues: [VecDeque::new(), VecDeque::new()],
             bytes: 0,
-            packets: 0,
-            max: 0,
-            drops: VecDeque::new(),
-            dropped: 0,
-            marked: 0,
-            area: 0,
+            ledger: Ledger::default(),
         }
     }
 
@@ -165,16 +166,14 @@ impl DualPi2 {
     /// full.
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
         self.catch_up(now);
-        if must_wait && self.params.limit.is_some_and(|limit| self.packets >= limit) {
+        if must_wait && self.params.limit.is_some_and(|limit| self.ledger.packets >= limit) {
             return false;
         }
         let stepped = self.queues[L].len() as u32 >= self.params.step_from;
         self.bytes += packet.bytes as u64;
-        self.packets += packet.segments();
+        self.ledger.packets += packet.segments();
         self.queues[self.classify(&packet)].push_back(Held { arrival: now, stepped, packet });
-        if must_wait {
-            self.max = self.max.max(self.packets);
-        }
+        self.ledger.waits(must_wait);
         true
     }
 
@@ -197,19 +196,17 @@ impl DualPi2 {
                 self.queues[queue].pop_front().expect("invariant: it waits");
             let waited = now - arrival;
             self.bytes -= packet.bytes as u64;
-            self.packets -= packet.segments();
-            self.area += waited.0 as u128 * packet.segments() as u128;
+            self.ledger.leaves(packet.segments(), waited);
             let coupled =
                 if self.bytes < 2 * MTU as u64 { Verdict::Pass } else { self.verdict(queue, &packet) };
             let over_step = queue == L && stepped && waited > self.params.step;
             if coupled == Verdict::Drop || over_step && !ecn_capable(&packet) {
-                self.dropped += packet.segments() as u64;
-                self.drops.push_back((now, packet, Refused::Aqm));
+                self.ledger.drop(now, packet, Refused::Aqm);
                 continue;
             }
             if coupled == Verdict::Mark || over_step {
                 packet.ecn = Ecn::Ce;
-                self.marked += packet.segments() as u64;
+                self.ledger.marked += packet.segments() as u64;
             }
             if !self.queues[1 - queue].is_empty() {
                 let bytes = packet.bytes as i64;
@@ -259,39 +256,38 @@ impl DualPi2 {
             }
         }
     }
+}
 
-    /// Arrival time of the older of the two head packets; `None` if both queues are empty.
-    pub(crate) fn head_arrival(&self) -> Option<Time> {
+impl Holding for DualPi2 {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    fn hold(&mut self, pool: &mut Pool, now: Time, id: PacketId, _: Load, must_wait: bool) -> bool {
+        let accepted = self.enqueue(now, pool[id], must_wait);
+        if accepted {
+            pool.release(id); // copied into the queue
+        }
+        accepted
+    }
+
+    fn serve(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
+        let (packet, waited) = self.dequeue(now)?;
+        Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
+    }
+
+    /// Arrival time of the older of the two head packets.
+    fn head_arrival(&self) -> Option<Time> {
         self.queues.iter().filter_map(|queue| queue.front()).map(|head| head.arrival).min()
     }
 
-    /// Return the oldest dropped packet that has not been reported yet.
-    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        self.drops.pop_front()
-    }
-
-    /// Whether any dropped packets are still to be reported.
-    #[inline]
-    pub(crate) fn has_head_drops(&self) -> bool {
-        !self.drops.is_empty()
-    }
-
-    /// Number of waiting segments.
-    pub(crate) fn len(&self) -> u32 {
-        self.packets
-    }
-
-    /// Reset the maximum to the current length.
-    pub(crate) fn forget_max(&mut self) {
-        self.max = self.packets;
-    }
-
-    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
-    /// segments dropped and marked.
-    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+    fn waiting(&self, now: Time) -> u128 {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
-        let area = self.area + self.queues.iter().flatten().map(so_far).sum::<u128>();
-        (area, self.max, self.dropped, self.marked)
+        self.queues.iter().flatten().map(so_far).sum()
     }
 }
 

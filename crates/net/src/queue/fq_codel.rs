@@ -17,11 +17,12 @@
 use std::collections::VecDeque;
 
 use ackclock_core::packet::Load;
-use ackclock_core::schema::{Takes, DURATION, FLAG};
-use ackclock_core::{table, Span, Time};
+use ackclock_core::schema::{Limit, Refusal, Takes, DURATION, FLAG};
+use ackclock_core::{table, Span, Stream, Time};
 
 use super::codel::{target_within_interval, Codel, CodelParams, INTERVAL, TARGET};
-use super::{Classifier, Dropped, Refused, Served};
+use super::ledger::{Holding, Ledger};
+use super::{Classifier, Discipline, Refused, Served};
 use crate::pool::{PacketId, Pool};
 use crate::qdisc::{us, Qdisc, ENOUGH};
 
@@ -52,9 +53,19 @@ table! {
     rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
 }
 
-impl FqCodelParams {
+impl Discipline for FqCodelParams {
+    type Queue = Box<FqCodel>;
+
+    fn queue(self, _: impl FnOnce() -> Stream) -> Box<FqCodel> {
+        Box::new(FqCodel::new(self))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Packets)
+    }
+
     /// Return Linux `sch_fq_codel` with these parameters.
-    pub(crate) fn qdisc(&self) -> Qdisc {
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
         let made = Qdisc::new("fq_codel")
             .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")
             .row(5, self.queues, "flows {}")
@@ -63,10 +74,10 @@ impl FqCodelParams {
             .row(3, us(self.interval), "interval {}us")
             .flag(4, self.ecn, ["ecn", "noecn"])
             .some(7, self.ce_threshold.map(|t| us(t).max(1)), "ce_threshold {}us");
-        match (self.ce_threshold, self.ce_threshold_for) {
+        Ok(match (self.ce_threshold, self.ce_threshold_for) {
             (Some(_), Classifier::L4s) => made.row(10, 1u8, "ce_threshold_selector 0x1/0x3").row(11, 3u8, ""),
             _ => made,
-        }
+        })
     }
 }
 
@@ -76,13 +87,11 @@ pub(crate) struct FqCodel {
     subs: Vec<Sub>,
     new_queues: VecDeque<u32>,
     old_queues: VecDeque<u32>,
-    packets: u32,
     bytes: u64,
-    max: u32,
     /// Start of the current period with waiting packets.
     since: Time,
-    head_drops: VecDeque<Dropped>,
-    overflows: u64,
+    /// Packets that the queues' CoDel has dropped are counted there.
+    ledger: Ledger,
 }
 
 /// One queue.
@@ -107,12 +116,9 @@ impl FqCodel {
             params,
             new_queues: VecDeque::new(),
             old_queues: VecDeque::new(),
-            packets: 0,
             bytes: 0,
-            max: 0,
             since: Time::ZERO,
-            head_drops: VecDeque::new(),
-            overflows: 0,
+            ledger: Ledger::default(),
         }
     }
 
@@ -133,17 +139,15 @@ impl FqCodel {
             sub.credits = self.params.quantum as i64;
             self.new_queues.push_back(at);
         }
-        if self.packets == 0 {
+        if self.ledger.packets == 0 {
             self.since = now;
         }
-        self.packets += load.segments();
+        self.ledger.packets += load.segments();
         self.bytes += load.bytes() as u64;
-        while must_wait && self.packets > self.params.limit.unwrap_or(u32::MAX) {
+        while must_wait && self.ledger.packets > self.params.limit.unwrap_or(u32::MAX) {
             self.drop_from_the_fattest(pool, now);
         }
-        if must_wait {
-            self.max = self.max.max(self.packets);
-        }
+        self.ledger.waits(must_wait);
         true
     }
 
@@ -171,7 +175,7 @@ impl FqCodel {
             self.bytes = beside + sub.codel.bytes();
             match taken {
                 Some(served) => {
-                    self.packets -= served.load.segments();
+                    self.ledger.packets -= served.load.segments();
                     sub.credits -= served.load.bytes() as i64;
                     return Some(served);
                 }
@@ -188,45 +192,12 @@ impl FqCodel {
         }
     }
 
-    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        self.head_drops.pop_front()
-    }
-
-    /// Whether any dropped packets are still to be reported.
-    #[inline]
-    pub(crate) fn has_head_drops(&self) -> bool {
-        !self.head_drops.is_empty()
-    }
-
-    /// Time at or after which the next packet can be sent; `None` if all queues are empty.
-    pub(crate) fn head_arrival(&self) -> Option<Time> {
-        (self.packets > 0).then_some(self.since)
-    }
-
-    pub(crate) fn len(&self) -> u32 {
-        self.packets
-    }
-
-    pub(crate) fn forget_max(&mut self) {
-        self.max = self.packets;
-    }
-
-    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
-    /// segments dropped and marked.
-    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
-        let mut sum = (0, self.max, self.overflows, 0);
-        for (area, _, dropped, marked) in self.subs.iter().map(|sub| sub.codel.figures(now)) {
-            sum = (sum.0 + area, sum.1, sum.2 + dropped, sum.3 + marked);
-        }
-        sum
-    }
-
     /// Collect the packets that a queue's CoDel has dropped.
     #[cold]
     fn collect(&mut self, at: u32) {
         while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
-            self.packets -= dropped.1.segments();
-            self.head_drops.push_back(dropped);
+            self.ledger.packets -= dropped.1.segments();
+            self.ledger.drops.push_back(dropped);
         }
     }
 
@@ -243,12 +214,43 @@ impl FqCodel {
         while dropped < BATCH && before - codel.bytes() < (before / 2).max(1) {
             let Some(packet) = codel.drop_head(pool, now) else { break };
             dropped += 1;
-            self.packets -= packet.segments();
-            self.overflows += packet.segments() as u64;
-            self.head_drops.push_back((now, packet, Refused::QueueFull));
+            self.ledger.packets -= packet.segments();
+            self.ledger.drop(now, packet, Refused::QueueFull);
         }
         codel.add_to_count(dropped);
         self.bytes -= before - codel.bytes();
+    }
+}
+
+impl Holding for FqCodel {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    fn hold(&mut self, pool: &mut Pool, now: Time, id: PacketId, load: Load, must_wait: bool) -> bool {
+        self.enqueue(pool, now, id, load, must_wait)
+    }
+
+    fn serve(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
+        self.dequeue(pool, now)
+    }
+
+    fn head_arrival(&self) -> Option<Time> {
+        (self.ledger.packets > 0).then_some(self.since)
+    }
+
+    fn waiting(&self, now: Time) -> u128 {
+        self.subs.iter().map(|sub| sub.codel.figures(now).0).sum()
+    }
+
+    fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+        let subs = || self.subs.iter().map(|sub| sub.codel.ledger());
+        let dropped = self.ledger.dropped + subs().map(|sub| sub.dropped).sum::<u64>();
+        (self.waiting(now), self.ledger.max, dropped, subs().map(|sub| sub.marked).sum())
     }
 }
 
@@ -355,7 +357,7 @@ mod tests {
             std::iter::from_fn(|| queue.take_head_drop()).map(|(_, p, why)| (p.conn, why)).collect();
         // the first packet above the limit drops half of the packets of flow 1
         assert_eq!(dropped, [(1, Refused::QueueFull); 5]);
-        assert_eq!((queue.len(), queue.max, queue.figures(Time(9)).2), (8, 10, 5));
+        assert_eq!((queue.len(), queue.ledger.max, queue.figures(Time(9)).2), (8, 10, 5));
     }
 
     #[test]

@@ -19,10 +19,11 @@
 use std::collections::VecDeque;
 
 use ackclock_core::packet::{Ecn, Load};
-use ackclock_core::schema::{Takes, DURATION, FLAG};
+use ackclock_core::schema::{Limit, Refusal, Takes, DURATION, FLAG};
 use ackclock_core::{table, Span, Stream, Time};
 
-use super::{ecn_capable, Dropped, Refused, Served};
+use super::ledger::{Holding, Ledger};
+use super::{ecn_capable, Discipline, Refused, Served};
 use crate::pool::{PacketId, Pool};
 use crate::qdisc::{us, Qdisc, ENOUGH};
 
@@ -52,10 +53,20 @@ table! {
     }
 }
 
-impl FqPieParams {
+impl Discipline for FqPieParams {
+    type Queue = Box<FqPie>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<FqPie> {
+        Box::new(FqPie::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Packets)
+    }
+
     /// Return Linux `sch_fq_pie` with these parameters.
-    pub(crate) fn qdisc(&self) -> Qdisc {
-        Qdisc::new("fq_pie")
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
+        Ok(Qdisc::new("fq_pie")
             .row(1, self.limit.unwrap_or(ENOUGH), "limit {}")
             .row(2, self.queues, "flows {}")
             .row(3, us(self.target), "target {}us")
@@ -65,7 +76,7 @@ impl FqPieParams {
             .row(7, self.quantum, "quantum {}")
             .row(9, self.ecn_prob, "ecn_prob {}")
             .flag(10, self.ecn, ["ecn", "noecn"])
-            .nested()
+            .nested())
     }
 }
 
@@ -212,15 +223,9 @@ pub(crate) struct FqPie {
     subs: Vec<Sub>,
     new_queues: VecDeque<u32>,
     old_queues: VecDeque<u32>,
-    packets: u32,
-    max: u32,
     /// Start of the current period with waiting packets.
     since: Time,
-    drops: VecDeque<Dropped>,
-    dropped: u64,
-    marked: u64,
-    /// Total wait of all packets that have departed, in segments x ns.
-    area: u128,
+    ledger: Ledger,
 }
 
 impl FqPie {
@@ -238,13 +243,8 @@ impl FqPie {
             stream,
             new_queues: VecDeque::new(),
             old_queues: VecDeque::new(),
-            packets: 0,
-            max: 0,
             since: Time::ZERO,
-            drops: VecDeque::new(),
-            dropped: 0,
-            marked: 0,
-            area: 0,
+            ledger: Ledger::default(),
         }
     }
 
@@ -261,7 +261,7 @@ impl FqPie {
         let at = super::queue_of(&pool[id], self.params.queues);
         let sub = &mut self.subs[at as usize];
         sub.catch_up(&self.law, now);
-        if must_wait && self.packets >= self.params.limit.unwrap_or(u32::MAX) {
+        if must_wait && self.ledger.packets >= self.params.limit.unwrap_or(u32::MAX) {
             sub.vars.accu_prob = 0;
             return false;
         }
@@ -269,12 +269,11 @@ impl FqPie {
             let rare = sub.vars.prob <= MAX_PROB / 100 * self.params.ecn_prob as u64;
             if !(self.params.ecn && rare && ecn_capable(&pool[id])) {
                 sub.vars.accu_prob = 0;
-                self.dropped += load.segments() as u64;
-                self.drops.push_back((now, pool.remove(id), Refused::Aqm));
+                self.ledger.drop(now, pool.remove(id), Refused::Aqm);
                 return true;
             }
             pool[id].ecn = Ecn::Ce;
-            self.marked += load.segments() as u64;
+            self.ledger.marked += load.segments() as u64;
         }
         sub.queue.push_back(Held { arrival: now, load, id });
         sub.backlog += load.bytes() as u64;
@@ -282,13 +281,11 @@ impl FqPie {
             sub.deficit = self.params.quantum as i64;
             self.new_queues.push_back(at);
         }
-        if self.packets == 0 {
+        if self.ledger.packets == 0 {
             self.since = now;
         }
-        self.packets += load.segments();
-        if must_wait {
-            self.max = self.max.max(self.packets);
-        }
+        self.ledger.packets += load.segments();
+        self.ledger.waits(must_wait);
         true
     }
 
@@ -310,9 +307,8 @@ impl FqPie {
                 sub.deficit -= load.bytes() as i64;
                 sub.backlog -= load.bytes() as u64;
                 sub.vars.process_dequeue(ticks(now.0), ticks(arrival.0), sub.backlog);
-                self.packets -= load.segments();
                 let waited = now - arrival;
-                self.area += waited.0 as u128 * load.segments() as u128;
+                self.ledger.leaves(load.segments(), waited);
                 return Some(Served { id, load, waited });
             }
             list.pop_front();
@@ -324,36 +320,32 @@ impl FqPie {
             }
         }
     }
+}
 
-    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        self.drops.pop_front()
+impl Holding for FqPie {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
-    /// Whether any dropped packets are still to be reported.
-    #[inline]
-    pub(crate) fn has_head_drops(&self) -> bool {
-        !self.drops.is_empty()
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
-    /// Time at or after which the next packet can be sent; `None` if all queues are empty.
-    pub(crate) fn head_arrival(&self) -> Option<Time> {
-        (self.packets > 0).then_some(self.since)
+    fn hold(&mut self, pool: &mut Pool, now: Time, id: PacketId, load: Load, must_wait: bool) -> bool {
+        self.enqueue(pool, now, id, load, must_wait)
     }
 
-    pub(crate) fn len(&self) -> u32 {
-        self.packets
+    fn serve(&mut self, _: &mut Pool, now: Time) -> Option<Served> {
+        self.dequeue(now)
     }
 
-    pub(crate) fn forget_max(&mut self) {
-        self.max = self.packets;
+    fn head_arrival(&self) -> Option<Time> {
+        (self.ledger.packets > 0).then_some(self.since)
     }
 
-    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
-    /// segments dropped and marked.
-    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+    fn waiting(&self, now: Time) -> u128 {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.load.segments() as u128;
-        let waiting: u128 = self.subs.iter().flat_map(|sub| &sub.queue).map(so_far).sum();
-        (self.area + waiting, self.max, self.dropped, self.marked)
+        self.subs.iter().flat_map(|sub| &sub.queue).map(so_far).sum()
     }
 }
 

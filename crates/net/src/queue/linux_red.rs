@@ -23,10 +23,10 @@
 //! Length: the mechanism, its form in the kernel and in `tc`, and the search for its weight, which tests take apart.
 
 use ackclock_core::schema::words::rate as rate_in_words;
-use ackclock_core::schema::{Refusal, Rules, Takes, COUNT, FLAG, RATE, SIZE};
+use ackclock_core::schema::{Limit, Refusal, Rules, Takes, COUNT, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span, Stream, Time};
 
-use super::{ecn_capable, Admission, Arrival, Refused};
+use super::{ecn_capable, Admission, Arrival, Discipline, Refused};
 use crate::qdisc::{general, refused, Qdisc, FULL_FRAME};
 
 table! {
@@ -104,9 +104,19 @@ impl LinuxRedOptions {
     }
 }
 
-impl LinuxRedParams {
+impl Discipline for LinuxRedParams {
+    type Queue = Box<LinuxRed>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<LinuxRed> {
+        Box::new(LinuxRed::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(Limit::Bytes(self.limit))
+    }
+
     /// Return Linux `sch_red` with these parameters.
-    pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
         if let Some(rate) = self.bandwidth {
             return Err(refused("bandwidth", format_args!("{:?}", rate_in_words(rate.0))));
         }

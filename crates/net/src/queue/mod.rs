@@ -14,6 +14,7 @@ mod dualpi2;
 pub(crate) mod fq_codel;
 mod fq_pie;
 pub(crate) mod instants;
+mod ledger;
 mod linux_red;
 mod netem_limit;
 mod pie;
@@ -25,7 +26,7 @@ use ackclock_core::schema::{Limit, Refusal};
 use ackclock_core::{choice, family, Packet, Span, Stream, Time};
 
 use crate::pool::{PacketId, Pool};
-use crate::qdisc::{refused, Qdisc};
+use crate::qdisc::Qdisc;
 use crate::wire::Wire;
 use backlog::Backlog;
 use cake::Cake;
@@ -42,6 +43,7 @@ use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use fq_pie::FqPie;
 pub use fq_pie::FqPieParams;
+use ledger::Holding;
 use linux_red::LinuxRed;
 pub use linux_red::LinuxRedParams;
 use netem_limit::NetemLimit;
@@ -53,22 +55,117 @@ pub use red::RedParams;
 use threshold::Threshold;
 pub use threshold::ThresholdParams;
 
-family! {
-    /// A queue and its parameters. Limits apply to waiting packets, not to the packet in transmission.
-    pub enum QueueConfig "queues" {
-        DropTail(DropTailParams),
-        NetemLimit(NetemLimitParams),
-        Codel(CodelParams),
-        FqCodel(FqCodelParams),
-        FqPie(FqPieParams),
-        Pie(PieParams),
-        Threshold(ThresholdParams),
-        Red(RedParams),
-        LinuxRed(LinuxRedParams),
-        Choke(ChokeParams),
-        DualPi2(DualPi2Params),
-        Cake(CakeParams),
-    }
+/// Parameters of a queue.
+pub(crate) trait Discipline {
+    /// State of the queue.
+    type Queue;
+
+    /// Return an empty queue. `stream` is used by disciplines that decide at random.
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Self::Queue;
+
+    /// Maximum length of the queue; `None` = no limit.
+    fn limit(&self) -> Option<Limit>;
+
+    /// Return the kernel's matching queueing discipline, on a link with this delay.
+    fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal>;
+}
+
+/// Declare the queues: for each, when it decides, its name, its parameters and its state. A queue decides at `arrival`,
+/// or at `departure`, too, and then holds its packets; drop-tail is `easy`: the link asks it by itself.
+macro_rules! queues {
+    ($($decides:ident $name:ident($params:ident) = $state:ty;)+) => {
+        family! {
+            /// A queue and its parameters. Limits apply to waiting packets, not to the packet in transmission.
+            pub enum QueueConfig "queues" { $($name($params),)+ }
+        }
+
+        impl QueueConfig {
+            /// Maximum length of the queue; `None` = no limit.
+            pub fn limit(&self) -> Option<Limit> {
+                match self {
+                    $(QueueConfig::$name(params) => Discipline::limit(params),)+
+                }
+            }
+
+            /// Return the kernel's matching queueing discipline, on a link with this delay.
+            pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
+                match self {
+                    $(QueueConfig::$name(params) => Discipline::qdisc(params, delay),)+
+                }
+            }
+
+            /// Whether the queue holds its packets because it may drop them later.
+            pub fn holds(&self) -> bool {
+                match self {
+                    $(QueueConfig::$name(_) => at!($decides departure: true, false),)+
+                }
+            }
+        }
+
+        /// Queue state.
+        #[derive(Clone)]
+        pub(crate) enum Queue { $($name($state),)+ }
+
+        impl Queue {
+            /// Return an empty queue. `stream` is used by disciplines that decide at random.
+            pub(crate) fn new(config: &QueueConfig, stream: impl FnOnce() -> Stream) -> Queue {
+                match config.clone() {
+                    $(QueueConfig::$name(params) => Queue::$name(params.queue(stream)),)+
+                }
+            }
+
+            /// Decide on an arrival. Drop-tail and queues that hold packets have other entry points.
+            #[inline(never)]
+            pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
+                match self {
+                    $(Queue::$name(queue) => at!($decides arrival: queue.admit(arrival), {
+                        let _ = queue;
+                        unreachable!("invariant: drop-tail, or it holds packets: see `enqueue`")
+                    }),)+
+                }
+            }
+        }
+
+        /// Evaluates to the first value for a queue that holds its packets, to the second for all others.
+        macro_rules! held {
+            ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
+                match $self {
+                    $(Queue::$name($queue) => at!($decides departure: $asked, {
+                        let _ = $queue;
+                        $otherwise
+                    }),)+
+                }
+            };
+        }
+    };
+}
+
+/// Evaluates to the first value if the queue decides at this time, otherwise to the second.
+macro_rules! at {
+    (arrival arrival: $then:expr, $otherwise:expr) => {
+        $then
+    };
+    (departure departure: $then:expr, $otherwise:expr) => {
+        $then
+    };
+    ($decides:ident $asked:ident: $then:expr, $otherwise:expr) => {
+        $otherwise
+    };
+}
+
+queues! {
+    easy DropTail(DropTailParams) = DropTail;
+    arrival NetemLimit(NetemLimitParams) = NetemLimit;
+    departure Codel(CodelParams) = Box<Codel>;
+    departure FqCodel(FqCodelParams) = Box<FqCodel>;
+    departure FqPie(FqPieParams) = Box<FqPie>;
+    arrival Pie(PieParams) = Box<Pie>;
+    arrival Threshold(ThresholdParams) = Threshold;
+    arrival Red(RedParams) = Box<Red>;
+    arrival LinuxRed(LinuxRedParams) = Box<LinuxRed>;
+    departure Choke(ChokeParams) = Box<Choke>;
+    departure DualPi2(DualPi2Params) = Box<DualPi2>;
+    departure Cake(CakeParams) = Box<Cake>;
 }
 
 impl QueueConfig {
@@ -83,48 +180,6 @@ impl QueueConfig {
     /// Return a drop-tail queue with a limit in packets.
     pub const fn packets(limit: u32) -> QueueConfig {
         QueueConfig::drop_tail(Some(Limit::Packets(limit)))
-    }
-
-    /// Maximum length of the queue; `None` = no limit.
-    pub fn limit(&self) -> Option<Limit> {
-        match self {
-            QueueConfig::DropTail(params) => params.limit,
-            QueueConfig::NetemLimit(params) => Some(Limit::Packets(params.limit)),
-            QueueConfig::Codel(params) => params.limit.map(Limit::Packets),
-            QueueConfig::FqCodel(params) => params.limit.map(Limit::Packets),
-            QueueConfig::FqPie(params) => params.limit.map(Limit::Packets),
-            QueueConfig::Pie(params) => params.limit.map(Limit::Packets),
-            QueueConfig::Threshold(params) => params.limit.map(Limit::Packets),
-            QueueConfig::Red(params) => Some(Limit::Packets(params.limit)),
-            QueueConfig::LinuxRed(params) => Some(Limit::Bytes(params.limit)),
-            QueueConfig::Choke(params) => Some(Limit::Packets(params.limit)),
-            QueueConfig::DualPi2(params) => params.limit.map(Limit::Packets),
-            QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
-        }
-    }
-
-    /// Return the kernel's matching queueing discipline, on a link with this delay.
-    pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
-        match self {
-            QueueConfig::DropTail(params) => Ok(params.qdisc()),
-            QueueConfig::NetemLimit(params) => Ok(params.qdisc(delay)),
-            QueueConfig::Codel(params) => Ok(params.qdisc()),
-            QueueConfig::FqCodel(params) => Ok(params.qdisc()),
-            QueueConfig::FqPie(params) => Ok(params.qdisc()),
-            QueueConfig::Pie(params) => Ok(params.qdisc()),
-            QueueConfig::Red(params) => params.qdisc(),
-            QueueConfig::LinuxRed(params) => params.qdisc(),
-            QueueConfig::DualPi2(params) => params.qdisc(),
-            QueueConfig::Cake(params) => Ok(params.qdisc()),
-            QueueConfig::Threshold(_) => Err(refused("kind", "\"threshold\"")),
-            QueueConfig::Choke(_) => Err(refused("kind", "\"choke\"")),
-        }
-    }
-
-    /// Whether the queue holds its packets because it may drop them later.
-    pub fn holds(&self) -> bool {
-        use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel, FqPie};
-        matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_))
     }
 }
 
@@ -189,74 +244,11 @@ impl Arrival<'_> {
     }
 }
 
-/// Queue state.
-#[derive(Clone)]
-pub(crate) enum Queue {
-    DropTail(DropTail),
-    NetemLimit(NetemLimit),
-    Threshold(Threshold),
-    Red(Box<Red>),
-    LinuxRed(Box<LinuxRed>),
-    Pie(Box<Pie>),
-    Codel(Box<Codel>),
-    FqCodel(Box<FqCodel>),
-    FqPie(Box<FqPie>),
-    Choke(Box<Choke>),
-    DualPi2(Box<DualPi2>),
-    Cake(Box<Cake>),
-}
-
-/// Evaluates to the first value for a queue that holds its packets, to the second for all others.
-macro_rules! held {
-    ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
-        match $self {
-            Queue::Codel($queue) => $asked,
-            Queue::FqCodel($queue) => $asked,
-            Queue::FqPie($queue) => $asked,
-            Queue::Choke($queue) => $asked,
-            Queue::DualPi2($queue) => $asked,
-            Queue::Cake($queue) => $asked,
-            _ => $otherwise,
-        }
-    };
-}
-
 impl Queue {
-    /// Return an empty queue. `stream` is used by disciplines that decide at random.
-    pub(crate) fn new(config: &QueueConfig, stream: impl FnOnce() -> Stream) -> Queue {
-        match config.clone() {
-            QueueConfig::DropTail(params) => Queue::DropTail(DropTail::new(&params)),
-            QueueConfig::NetemLimit(params) => Queue::NetemLimit(NetemLimit::new(&params)),
-            QueueConfig::Codel(params) => Queue::Codel(Box::new(Codel::new(params))),
-            QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
-            QueueConfig::FqPie(params) => Queue::FqPie(Box::new(FqPie::new(params, stream()))),
-            QueueConfig::LinuxRed(params) => Queue::LinuxRed(Box::new(LinuxRed::new(params, stream()))),
-            QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream()))),
-            QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
-            QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream()))),
-            QueueConfig::Choke(params) => Queue::Choke(Box::new(Choke::new(params, stream()))),
-            QueueConfig::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, stream()))),
-            QueueConfig::Cake(params) => Queue::Cake(Box::new(Cake::new(params, stream()))),
-        }
-    }
-
     /// Set the host numbers of each flow: sender, receiver.
     pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         if let Queue::Cake(cake) = self {
             cake.learn_hosts(hosts);
-        }
-    }
-
-    /// Decide on an arrival. Drop-tail and queues that hold packets have other entry points.
-    #[inline(never)]
-    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
-        match self {
-            Queue::NetemLimit(queue) => queue.admit(arrival),
-            Queue::Threshold(queue) => queue.admit(arrival),
-            Queue::Red(queue) => queue.admit(arrival),
-            Queue::LinuxRed(queue) => queue.admit(arrival),
-            Queue::Pie(queue) => queue.admit(arrival),
-            _ => unreachable!("invariant: drop-tail, or it holds packets: see `enqueue`"),
         }
     }
 
@@ -276,33 +268,14 @@ impl Queue {
         load: Load,
         must_wait: bool,
     ) -> bool {
-        let accepted = match self {
-            Queue::Codel(queue) => return queue.enqueue(now, id, load, must_wait),
-            Queue::FqCodel(queue) => return queue.enqueue(pool, now, id, load, must_wait),
-            Queue::FqPie(queue) => return queue.enqueue(pool, now, id, load, must_wait),
-            Queue::Choke(queue) => queue.enqueue(now, pool[id], must_wait),
-            Queue::DualPi2(queue) => queue.enqueue(now, pool[id], must_wait),
-            Queue::Cake(queue) => queue.enqueue(now, pool[id], must_wait),
-            _ => unreachable!("invariant: it holds packets"),
-        };
-        if accepted {
-            pool.release(id); // copied into the queue
-        }
-        accepted
+        held!(self, queue => queue.hold(pool, now, id, load, must_wait), {
+            unreachable!("invariant: it holds packets")
+        })
     }
 
     /// Return the packet to transmit at `now`.
     pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
-        let (packet, waited) = match self {
-            Queue::Codel(queue) => return queue.dequeue(pool, now, 0),
-            Queue::FqCodel(queue) => return queue.dequeue(pool, now),
-            Queue::FqPie(queue) => return queue.dequeue(now),
-            Queue::Choke(queue) => queue.dequeue(now)?,
-            Queue::DualPi2(queue) => queue.dequeue(now)?,
-            Queue::Cake(queue) => queue.dequeue(now)?,
-            _ => return None,
-        };
-        Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
+        held!(self, queue => queue.serve(pool, now), None)
     }
 
     /// Time at or after which a held packet can be sent; `None` if there is none.

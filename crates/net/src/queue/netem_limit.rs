@@ -8,10 +8,10 @@
 //!
 //! A multi-segment packet (TSO) counts once.
 
-use ackclock_core::schema::Takes;
-use ackclock_core::{table, Span};
+use ackclock_core::schema::{Limit, Refusal, Takes};
+use ackclock_core::{table, Span, Stream};
 
-use super::{Admission, Arrival, Refused};
+use super::{Admission, Arrival, Discipline, Refused};
 use crate::qdisc::{Netem, Qdisc};
 
 table! {
@@ -25,10 +25,20 @@ table! {
     }
 }
 
-impl NetemLimitParams {
+impl Discipline for NetemLimitParams {
+    type Queue = NetemLimit;
+
+    fn queue(self, _: impl FnOnce() -> Stream) -> NetemLimit {
+        NetemLimit::new(&self)
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(Limit::Packets(self.limit))
+    }
+
     /// Return netem below a shaper, with the link's delay in netem.
-    pub(crate) fn qdisc(&self, delay: Span) -> Qdisc {
-        Netem { limit: self.limit, delay_ns: delay.0, ..Netem::PLAIN }.qdisc()
+    fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
+        Ok(Netem { limit: self.limit, delay_ns: delay.0, ..Netem::PLAIN }.qdisc())
     }
 }
 

@@ -14,10 +14,10 @@
 //! exactly, so no departure rate is estimated (§5.2). Updates are computed at the next arrival, since nothing else
 //! changes between arrivals.
 
-use ackclock_core::schema::{Takes, DURATION, FLAG};
+use ackclock_core::schema::{Limit, Refusal, Takes, DURATION, FLAG};
 use ackclock_core::{table, Span, Stream, Time};
 
-use super::{ecn_capable, Admission, Arrival, Refused};
+use super::{ecn_capable, Admission, Arrival, Discipline, Refused};
 use crate::qdisc::{time, Qdisc, ENOUGH};
 
 table! {
@@ -36,14 +36,24 @@ table! {
     }
 }
 
-impl PieParams {
+impl Discipline for PieParams {
+    type Queue = Box<Pie>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<Pie> {
+        Box::new(Pie::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Packets)
+    }
+
     /// Return the arguments of `tc` for Linux `sch_pie`. The kernel's PIE has not been compared with this one, so the
     /// linux backend does not accept it.
-    pub(crate) fn qdisc(&self) -> Qdisc {
-        Qdisc::new("pie")
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
+        Ok(Qdisc::new("pie")
             .says(&format!("limit {}", self.limit.unwrap_or(ENOUGH)))
             .says(&format!("target {} tupdate {}", time(self.target.0), time(self.update.0)))
-            .says(if self.ecn { "ecn" } else { "noecn" })
+            .says(if self.ecn { "ecn" } else { "noecn" }))
     }
 }
 

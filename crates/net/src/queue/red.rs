@@ -18,11 +18,11 @@
 //! replace drops only below 2 max_th; above it packets are dropped (RFC 3168 §7).
 
 use ackclock_core::rng::threshold;
-use ackclock_core::schema::{Refusal, Rules, Takes, FLAG};
+use ackclock_core::schema::{Limit, Refusal, Rules, Takes, FLAG};
 use ackclock_core::{table, Span, Stream};
 
 use super::linux_red::LinuxRedOptions;
-use super::{ecn_capable, Admission, Arrival, Refused};
+use super::{ecn_capable, Admission, Arrival, Discipline, Refused};
 use crate::qdisc::{general, refused, share, Qdisc, FULL_FRAME};
 
 table! {
@@ -45,9 +45,19 @@ table! {
     rules |red, rules| thresholds(red.min, red.max, red.limit, rules)
 }
 
-impl RedParams {
+impl Discipline for RedParams {
+    type Queue = Box<Red>;
+
+    fn queue(self, stream: impl FnOnce() -> Stream) -> Box<Red> {
+        Box::new(Red::new(self, stream()))
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(Limit::Packets(self.limit))
+    }
+
     /// Return Linux `sch_red`, which counts bytes and needs a weight that is a power of 1/2.
-    pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
         let wlog = (1..32u8).find(|&n| libm::fabs(libm::ldexp(self.weight, n as i32) - 1.0) < 0.05);
         let wlog = wlog.ok_or_else(|| {
             let weight = general(self.weight, 6);

@@ -2,10 +2,11 @@
 //! packets only the limit matters. This models a DCTCP switch (Alizadeh et al., "Data center TCP", SIGCOMM 2010,
 //! §3.1; RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
 
-use ackclock_core::schema::Takes;
-use ackclock_core::table;
+use ackclock_core::schema::{Limit, Refusal, Takes};
+use ackclock_core::{table, Span, Stream};
 
-use super::{ecn_capable, Admission, Arrival, Refused};
+use super::{ecn_capable, Admission, Arrival, Discipline, Refused};
+use crate::qdisc::{refused, Qdisc};
 
 table! {
     /// Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does.
@@ -22,6 +23,22 @@ table! {
             let limit = rules.shown("limit");
             rules.refuse("mark", format_args!("at most the limit of {limit}"));
         }
+    }
+}
+
+impl Discipline for ThresholdParams {
+    type Queue = Threshold;
+
+    fn queue(self, _: impl FnOnce() -> Stream) -> Threshold {
+        Threshold::new(&self)
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.limit.map(Limit::Packets)
+    }
+
+    fn qdisc(&self, _: Span) -> Result<Qdisc, Refusal> {
+        Err(refused("kind", "\"threshold\""))
     }
 }
 

@@ -568,7 +568,7 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
     let mut table = variables(traces);
     let mut names: Vec<&'static str> = Vec::new();
     let recorded = flows.iter().filter(|f| f.controller_trace.is_some()).filter_map(|f| f.config.tcp());
-    for name in recorded.flat_map(|config| config.controller.needs().vars) {
+    for name in recorded.flat_map(|config| config.sending.controller.needs().vars) {
         if !names.contains(name) {
             names.push(name);
         }

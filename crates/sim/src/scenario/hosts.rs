@@ -100,7 +100,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
         .ok_or_else(|| Error::name(place("profile"), &group.profile, PROFILES))?;
 
     if let Some(name) = &group.recovery {
-        config.rule = Rule::by_name(name)
+        config.loss.rule = Rule::by_name(name)
             .ok_or_else(|| Error::name(place("recovery"), name, ackclock_cc::recovery::REGISTRY))?;
     }
 
@@ -111,7 +111,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
         config.offer_first_buffer();
     }
     if let (true, Some(segments)) = (today, stack.initial_receive_window) {
-        config.offer_first_segments(segments);
+        config.offer_first_segments(segments, stack.receive_buffer);
     }
     let streams = matches!(
         group.workload,
@@ -124,29 +124,29 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
             | WorkloadConfig::Population(_)
             | WorkloadConfig::Conversation(_)
     );
-    if let Some(buffers) = config.buffers.as_mut().filter(|_| today && streams) {
+    if let Some(buffers) = config.sending.buffers.as_mut().filter(|_| today && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
         buffers.call_bytes = WRITE;
     } else if today && streams {
-        config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
+        config.sending.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }
     let own = [&group.host, &group.peer_host];
     let mut described = hosts.iter().filter(|host| own.into_iter().flatten().any(|name| *name == host.name));
-    let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
+    let large = config.sending.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
     // a described host may do other work between two segments that are written one by one
-    config.fills &= own.into_iter().all(Option::is_none);
+    config.sending.fills &= own.into_iter().all(Option::is_none);
     let described = described.any(HostParams::runs_processes);
     config.application_waits = today && !described;
-    let usual = config.controller.shared();
+    let usual = config.sending.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {
         beta_permille: stack.beta.map(permille).or(usual.beta_permille),
         ecn_beta_permille: stack.ecn_beta.map(permille).or(usual.ecn_beta_permille),
-        counts_acks: config.count_acks,
+        counts_acks: config.sending.count_acks,
     };
-    config.controller = controller(group, shared, index, customs)?;
-    let needs = config.controller.needs();
+    config.sending.controller = controller(group, shared, index, customs)?;
+    let needs = config.sending.controller.needs();
     if let (Some(rule), true) = (&stack.slow_start, needs.control || needs.own_start) {
         let found = format_args!("{:?} with the controller {}", rule.kind(), group.congestion_control);
         let allowed = "no slow_start: this controller has a start of its own";
@@ -154,11 +154,11 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     }
     config.ecn = match stack.ecn {
         Some(ecn) => ecn,
-        None if config.controller.needs().l4s => EcnUse::AccEcn,
-        None if config.controller.needs().exact_ecn => EcnUse::Ask,
+        None if config.sending.controller.needs().l4s => EcnUse::AccEcn,
+        None if config.sending.controller.needs().exact_ecn => EcnUse::Ask,
         None => config.ecn,
     };
-    config.ect1 = stack.ect1.unwrap_or(config.controller.needs().l4s);
+    config.sending.ect1 = stack.ect1.unwrap_or(config.sending.controller.needs().l4s);
     Ok(config)
 }
 
@@ -232,17 +232,27 @@ mod tests {
         let throttled = r#""kind": "throttled", "rate": 1000000, "chunk": 65536"#;
         let fetch = r#""kind": "fetch", "bytes": 10000"#;
         for workload in [r#""kind": "bulk""#, transfer, throttled, fetch] {
-            assert!(settings(workload, "").writer.is_some(), "{workload}");
+            assert!(settings(workload, "").sending.writer.is_some(), "{workload}");
         }
     }
 
     #[test]
     fn the_first_window_is_whole_segments_of_64_kib_unless_it_was_set() {
-        let first = |stack| settings(r#""kind": "bulk""#, stack).initial_rwnd;
+        let first = |stack| settings(r#""kind": "bulk""#, stack).receiving.initial_rwnd;
         assert_eq!((first(""), first(r#""timestamps": false"#)), (65_160, 64_240));
         assert_eq!((first(r#""smss": 1000"#), first(r#""smss": 1024"#)), (65_000, 65_535));
         assert_eq!(first(r#""initial_receive_window": 10"#), 14_480);
         let told = settings(r#""kind": "bulk""#, r#""initial_receive_window": 10"#);
-        assert_eq!(told.initiator_rwnd, 14_600, "before it knows of timestamps");
+        assert_eq!(told.receiving.initiator_rwnd, 14_600, "before it knows of timestamps");
+        for (segments, bytes, buffer, told) in [
+            (46, 76_700, 61_360, (60_816, 61_320)),
+            (46, 200_000, 66_608, (66_608, 65_700)),
+            (10, 76_700, 61_360, (14_480, 14_600)),
+        ] {
+            let stack = format!(r#""initial_receive_window": {segments}, "receive_buffer": {bytes}"#);
+            let config = settings(r#""kind": "bulk""#, &stack).receiving;
+            assert_eq!((config.first_buffer, config.receive_buffer), (buffer, bytes), "{stack}");
+            assert_eq!((config.initial_rwnd, config.initiator_rwnd), told, "{stack}");
+        }
     }
 }

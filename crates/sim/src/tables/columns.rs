@@ -1,6 +1,6 @@
 //! Meaning of a run's tables: each table and each column, with its unit and the meaning of an empty cell. A
 //! column is declared once, with its value (`columns!`); `ackclock tables` and the reference are generated from these
-//! declarations.
+//! declarations. The linux backend fills the declared columns from rows of its own, which the compiler checks.
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +28,59 @@ pub struct ColumnAbout {
     pub null: &'static str,
 }
 
+impl TableAbout {
+    /// The declared column called `name`, or `None`.
+    const fn column(&self, name: &str) -> Option<&ColumnAbout> {
+        let mut at = 0;
+        while at < self.columns.len() {
+            if equal(self.columns[at].name, name) {
+                return Some(&self.columns[at]);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Whether one of `tables` has this table's name.
+    pub const fn is_one_of(&self, tables: &[TableAbout]) -> bool {
+        let mut at = 0;
+        while at < tables.len() {
+            if equal(tables[at].name, self.name) {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    /// Whether column `name` is declared, with this type.
+    pub const fn declares(&self, name: &str, kind: &str) -> bool {
+        matches!(self.column(name), Some(column) if equal(column.kind, kind))
+    }
+
+    /// Whether `column` can stand beside the declared ones: none has its name, and its meaning is a sentence.
+    pub const fn admits(&self, column: &ColumnAbout) -> bool {
+        matches!(column.meaning.as_bytes(), [.., b'.']) && self.column(column.name).is_none()
+    }
+}
+
+const fn equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
 /// Declare a table: the function that builds it, the type of its rows, and for each column its type, name, unit,
 /// value, meaning and the meaning of null. The table's name may be followed by an expression that selects columns. A
 /// `+` precedes columns present only in some runs.
+///
+/// With `of`, fill a declared table from other rows. Its columns have only type, name and value, and the compiler
+/// refuses one that is not declared; a column with a meaning is one that only this backend has.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! columns {
     (
         $(#[doc = $doc:literal])*
@@ -47,13 +97,13 @@ macro_rules! columns {
         }
 
         #[doc = concat!("Rows and columns of table `", $table, "`.")]
-        pub(crate) const $about: $crate::tables::columns::TableAbout = $crate::tables::columns::TableAbout {
+        pub const $about: $crate::tables::columns::TableAbout = $crate::tables::columns::TableAbout {
             name: $table,
             about: $holds,
             columns: &[
                 $($crate::tables::columns::ColumnAbout {
                     name: stringify!($column),
-                    kind: $crate::tables::columns::handed_out!($kind),
+                    kind: $crate::handed_out!($kind),
                     unit: concat!($($unit)?),
                     meaning: $meaning,
                     null: concat!($($null)?),
@@ -68,10 +118,49 @@ macro_rules! columns {
             ],
         };
     };
+    (
+        $(#[doc = $doc:literal])*
+        $vis:vis fn $make:ident($($argument:ident: $type:ty),* $(,)?) of $about:path
+        { $($before:tt)* }
+        $($kind:ident $(($given:expr))? $column:ident $([$unit:literal])? = $value:expr $(, $meaning:literal)?;)*
+    ) => {
+        $(#[doc = $doc])*
+        $vis fn $make($($argument: $type),*) -> $crate::tables::table::Table {
+            $($crate::declared!($about, $kind $column $([$unit])? $(, $meaning)?);)*
+            $($before)*
+            $crate::tables::table::Table::new($about.name)$(.$kind(stringify!($column), $($given,)? $value))*
+        }
+    };
 }
 pub(crate) use columns;
 
+/// Check a column of a declared table when the program is compiled.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declared {
+    ($about:path, $kind:ident $column:ident) => {
+        const _: () = assert!(
+            $about.declares(stringify!($column), $crate::handed_out!($kind)),
+            concat!(stringify!($column), ": no column of this table has this name and type"),
+        );
+    };
+    ($about:path, $kind:ident $column:ident $([$unit:literal])?, $meaning:literal) => {
+        const _: () = assert!(
+            $about.admits(&$crate::tables::columns::ColumnAbout {
+                name: stringify!($column),
+                kind: $crate::handed_out!($kind),
+                unit: concat!($($unit)?),
+                meaning: $meaning,
+                null: "",
+            }),
+            concat!(stringify!($column), ": the table declares it, or its meaning is no sentence"),
+        );
+    };
+}
+
 /// Type in which values of a declared column type are returned.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! handed_out {
     (time) => {
         "f8"
@@ -95,4 +184,3 @@ macro_rules! handed_out {
         stringify!($kind)
     };
 }
-pub(crate) use handed_out;

@@ -150,7 +150,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
                 idx: 0,
                 batch,
                 request: 0,
-                iw: plan.mix[start].config.iw,
+                iw: plan.mix[start].config.sending.iw,
                 arrival: cx.now(),
                 connected: Time::NEVER,
                 first_byte: Time::NEVER,

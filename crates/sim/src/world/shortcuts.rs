@@ -101,8 +101,8 @@ impl Shortcuts {
     pub fn apply(self, config: &mut TransportConfig) {
         if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests && self.fills) {
             let config = Rc::make_mut(config);
-            (config.predicts, config.rests) = (self.predicts, self.rests);
-            config.fills &= self.fills;
+            (config.receiving.predicts, config.rests) = (self.predicts, self.rests);
+            config.sending.fills &= self.fills;
         }
     }
 }

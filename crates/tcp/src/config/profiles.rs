@@ -6,7 +6,8 @@ use ackclock_cc::{Rule, SlowStartConfig};
 use ackclock_core::Span;
 
 use super::{
-    AccEcnRules, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, Switches, Wheel,
+    AccEcnRules, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, LossConfig, Pacing, ReceiveConfig,
+    RtoStyle, SendConfig, Switches, TimerConfig, Wheel,
 };
 
 /// Per-packet overhead without offload, up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and the
@@ -57,229 +58,316 @@ impl Config {
     fn plain() -> Config {
         Config {
             smss: 0,
-            path_mss: u32::MAX,
             switches: Switches::USUAL,
-            iw: 10, // RFC 6928
             sack: false,
             timestamps: false,
-            detection: Detection::Dupthresh,
-            dup_thresh: 3, // RFC 5681 §3.2
-            rto_style: RtoStyle::Rfc6298,
-            initial_rto: Span::from_secs(1),  // RFC 6298 §2.1
-            min_rto: Span::from_secs(1),      // RFC 6298 §2.4
-            max_rto: Span::from_secs(60),     // RFC 6298 §2.5: a minimum
-            fallback_rto: Span::from_secs(3), // RFC 6298 §5.7
-            syn_linear_timeouts: 0,
-            syn_retries: 6,
-            data_retries: 15,
-            delayed_ack: DelayedAck::Rfc,
-            delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
-            sack_compression: false,
-            limited_transmit: false,
-            early_retransmit: EarlyRetransmit::Off,
-            tlp: false,
-            frto: false,
-            undo: false,
-            next_seg_rules: false,
-            count_acks: false,
-            optimistic_acks: None,
-            moderate_open: false,
-            full_ack_ends: false,
-            idle_restart: true, // RFC 5681 §4.1
-            cwnd_validation: false,
-            initiator_rwnd: 0,
-            initial_rwnd: 65_535, // maximum of an unscaled header field
-            first_buffer: 0,
-            receive_buffer: 64 << 20,
-            receive_memory: 0,
             whole_packets: false,
-            shrink_window: false,
-            base_mss: 1024,
             ip_header: 20,
-            window_quarters: 4,
-            whole_window: false,
-            dsack: false,
             ecn: EcnUse::Off,
             accecn: AccEcnRules { option: 2, beacon: 3, fallback: true },
-            ect1: false,
-            pacing: Pacing::OFF,
             validate: None,
-            small_queues: None,
-            buffers: None,
-            buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; 896 with them
-            writer: None,
             application_waits: false,
             ledger: false,
-            explicit_reads: false,
-            hz: 0,
-            wheel: Wheel::Exact,
-            tick_phase: 0,
-            rule: rule("rfc6675"),
-            controller: built_in("reno"),
-            slow_start: None,
-            predicts: true,
             rests: true,
-            fills: true,
+            sending: SendConfig {
+                path_mss: u32::MAX,
+                iw: 10, // RFC 6928
+                count_acks: false,
+                moderate_open: false,
+                idle_restart: true, // RFC 5681 §4.1
+                cwnd_validation: false,
+                base_mss: 1024,
+                ect1: false,
+                pacing: Pacing::OFF,
+                small_queues: None,
+                buffers: None,
+                buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; 896 with them
+                writer: None,
+                controller: built_in("reno"),
+                slow_start: None,
+                fills: true,
+            },
+            receiving: ReceiveConfig {
+                delayed_ack: DelayedAck::Rfc,
+                delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
+                sack_compression: false,
+                optimistic_acks: None,
+                initiator_rwnd: 0,
+                initial_rwnd: 65_535, // maximum of an unscaled header field
+                first_buffer: 0,
+                receive_buffer: 64 << 20,
+                receive_memory: 0,
+                shrink_window: false,
+                window_quarters: 4,
+                whole_window: false,
+                dsack: false,
+                explicit_reads: false,
+                predicts: true,
+            },
+            timers: TimerConfig {
+                rto_style: RtoStyle::Rfc6298,
+                initial_rto: Span::from_secs(1),  // RFC 6298 §2.1
+                min_rto: Span::from_secs(1),      // RFC 6298 §2.4
+                max_rto: Span::from_secs(60),     // RFC 6298 §2.5: a minimum
+                fallback_rto: Span::from_secs(3), // RFC 6298 §5.7
+                syn_linear_timeouts: 0,
+                syn_retries: 6,
+                data_retries: 15,
+                hz: 0,
+                wheel: Wheel::Exact,
+                tick_phase: 0,
+            },
+            loss: LossConfig {
+                detection: Detection::Dupthresh,
+                dup_thresh: 3, // RFC 5681 §3.2
+                limited_transmit: false,
+                early_retransmit: EarlyRetransmit::Off,
+                tlp: false,
+                frto: false,
+                undo: false,
+                next_seg_rules: false,
+                full_ack_ends: false,
+                rule: rule("rfc6675"),
+            },
         }
     }
 
     /// Settings common to every Linux from 2.6 to 7. Version-specific settings are in each version's own
     /// recipe, so that no version depends on another.
     fn linux() -> Config {
+        let base = Config::plain();
         Config {
             sack: true,
             timestamps: true,
-            dup_thresh: 3, // tcp_reordering
-            rto_style: RtoStyle::Linux,
-            min_rto: Span::from_ms(200),      // TCP_RTO_MIN
-            max_rto: Span::from_secs(120),    // TCP_RTO_MAX
-            fallback_rto: Span::from_secs(3), // TCP_TIMEOUT_FALLBACK
-            data_retries: 15,                 // tcp_retries2
-            delayed_ack: DelayedAck::Linux,
-            delack_timeout: Span::from_ms(40), // TCP_DELACK_MIN, TCP_ATO_MIN
-            limited_transmit: true,
-            frto: true,
-            undo: true,
-            idle_restart: true, // tcp_slow_start_after_idle
-            cwnd_validation: true,
-            receive_buffer: 64 << 20,
-            receive_memory: 64 << 20, // maximum of tcp_rmem on the kernel that was measured
-            dsack: true,
-            hz: 1000,
-            controller: built_in("cubic"),
-            ..Config::plain()
+            sending: SendConfig {
+                idle_restart: true, // tcp_slow_start_after_idle
+                cwnd_validation: true,
+                controller: built_in("cubic"),
+                ..base.sending
+            },
+            receiving: ReceiveConfig {
+                delayed_ack: DelayedAck::Linux,
+                delack_timeout: Span::from_ms(40), // TCP_DELACK_MIN, TCP_ATO_MIN
+                receive_buffer: 64 << 20,
+                receive_memory: 64 << 20, // maximum of tcp_rmem on the kernel that was measured
+                dsack: true,
+                ..base.receiving
+            },
+            timers: TimerConfig {
+                rto_style: RtoStyle::Linux,
+                min_rto: Span::from_ms(200),      // TCP_RTO_MIN
+                max_rto: Span::from_secs(120),    // TCP_RTO_MAX
+                fallback_rto: Span::from_secs(3), // TCP_TIMEOUT_FALLBACK
+                data_retries: 15,                 // tcp_retries2
+                hz: 1000,
+                ..base.timers
+            },
+            loss: LossConfig {
+                dup_thresh: 3, // tcp_reordering
+                limited_transmit: true,
+                frto: true,
+                undo: true,
+                ..base.loss
+            },
+            ..base
         }
     }
 
     fn linux_6() -> Config {
+        let base = Config::linux();
         Config {
-            iw: 10, // TCP_INIT_CWND
-            detection: Detection::Rack,
-            tlp: true,
-            early_retransmit: EarlyRetransmit::Off, // replaced by RACK-TLP
-            initial_rto: Span::from_secs(1),        // TCP_TIMEOUT_INIT
-            syn_linear_timeouts: 4,                 // tcp_syn_linear_timeouts
-            syn_retries: 6,                         // tcp_syn_retries
-            sack_compression: true,
-            initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
-            first_buffer: 65_536, // half of tcp_rmem's default
-            wheel: Wheel::Levels,
-            small_queues: Some(4 << 20), // tcp_limit_output_bytes
-            rule: rule("prr-linux-6"),
-            ..Config::linux()
+            sending: SendConfig {
+                iw: 10,                      // TCP_INIT_CWND
+                small_queues: Some(4 << 20), // tcp_limit_output_bytes
+                ..base.sending
+            },
+            receiving: ReceiveConfig {
+                sack_compression: true,
+                initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
+                first_buffer: 65_536, // half of tcp_rmem's default
+                ..base.receiving
+            },
+            timers: TimerConfig {
+                initial_rto: Span::from_secs(1), // TCP_TIMEOUT_INIT
+                syn_linear_timeouts: 4,          // tcp_syn_linear_timeouts
+                syn_retries: 6,                  // tcp_syn_retries
+                wheel: Wheel::Levels,
+                ..base.timers
+            },
+            loss: LossConfig {
+                detection: Detection::Rack,
+                tlp: true,
+                early_retransmit: EarlyRetransmit::Off, // replaced by RACK-TLP
+                rule: rule("prr-linux-6"),
+                ..base.loss
+            },
+            ..base
         }
     }
 
     fn linux_3_2() -> Config {
+        let base = Config::linux();
         Config {
-            iw: 10, // TCP_INIT_CWND, since 2.6.39
-            detection: Detection::Fack,
-            initial_rto: Span::from_secs(1), // TCP_TIMEOUT_INIT, since 3.1
-            syn_retries: 5,                  // tcp_syn_retries
-            count_acks: true,
-            initial_rwnd: 65_160,
-            first_buffer: 65_536,
-            wheel: Wheel::Slack,
-            rule: rule("prr-linux-3.2"),
-            ..Config::linux()
+            sending: SendConfig {
+                iw: 10, // TCP_INIT_CWND, since 2.6.39
+                count_acks: true,
+                ..base.sending
+            },
+            receiving: ReceiveConfig { initial_rwnd: 65_160, first_buffer: 65_536, ..base.receiving },
+            timers: TimerConfig {
+                initial_rto: Span::from_secs(1), // TCP_TIMEOUT_INIT, since 3.1
+                syn_retries: 5,                  // tcp_syn_retries
+                wheel: Wheel::Slack,
+                ..base.timers
+            },
+            loss: LossConfig { detection: Detection::Fack, rule: rule("prr-linux-3.2"), ..base.loss },
+            ..base
         }
     }
 
     fn linux_3_0() -> Config {
+        let base = Config::linux();
         Config {
-            iw: 10, // TCP_INIT_CWND, since 2.6.39
-            detection: Detection::Fack,
-            initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
-            syn_retries: 5,
-            count_acks: true,
-            moderate_open: true, // tcp_moderate_cwnd, up to 3.1
-            initial_rwnd: 65_160,
-            first_buffer: 65_536,
-            buffer_overhead: HEAD_UP_TO_3_1,
-            wheel: Wheel::Slack,
-            rule: rule("rate-halving"), // before 3.2
-            ..Config::linux()
+            sending: SendConfig {
+                iw: 10, // TCP_INIT_CWND, since 2.6.39
+                count_acks: true,
+                moderate_open: true, // tcp_moderate_cwnd, up to 3.1
+                buffer_overhead: HEAD_UP_TO_3_1,
+                ..base.sending
+            },
+            receiving: ReceiveConfig { initial_rwnd: 65_160, first_buffer: 65_536, ..base.receiving },
+            timers: TimerConfig {
+                initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
+                syn_retries: 5,
+                wheel: Wheel::Slack,
+                ..base.timers
+            },
+            loss: LossConfig {
+                detection: Detection::Fack,
+                rule: rule("rate-halving"), // before 3.2
+                ..base.loss
+            },
+            ..base
         }
     }
 
     /// Senders of the study on large pipes (2004). "Memory" marks values that no available source confirms.
     fn linux_2_6() -> Config {
+        let base = Config::linux();
         Config {
-            iw: 2, // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
-            detection: Detection::Fack,
-            initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
-            syn_retries: 5,
-            count_acks: true,
-            moderate_open: true,  // tcp_moderate_cwnd, up to 3.1
-            window_quarters: 3,   // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)
-            initial_rwnd: 5_840,  // four segments of 1460 (memory)
-            first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
-            buffer_overhead: HEAD_UP_TO_3_1,
-            wheel: Wheel::Exact,        // timers got slack in 2.6.36 (memory)
-            rule: rule("rate-halving"), // before 3.2
-            slow_start: Some(SlowStartConfig::CLASSIC), // HyStart was added in 2.6.29
-            ..Config::linux()
+            sending: SendConfig {
+                iw: 2, // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
+                count_acks: true,
+                moderate_open: true, // tcp_moderate_cwnd, up to 3.1
+                buffer_overhead: HEAD_UP_TO_3_1,
+                slow_start: Some(SlowStartConfig::CLASSIC), // HyStart was added in 2.6.29
+                ..base.sending
+            },
+            receiving: ReceiveConfig {
+                window_quarters: 3, // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)
+                initial_rwnd: 5_840, // four segments of 1460 (memory)
+                first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
+                ..base.receiving
+            },
+            timers: TimerConfig {
+                initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
+                syn_retries: 5,
+                wheel: Wheel::Exact, // timers got slack in 2.6.36 (memory)
+                ..base.timers
+            },
+            loss: LossConfig {
+                detection: Detection::Fack,
+                rule: rule("rate-halving"), // before 3.2
+                ..base.loss
+            },
+            ..base
         }
     }
 
     /// Hosts of TCP Westwood in the same study. "Memory" marks values that no available source confirms.
     fn freebsd_4() -> Config {
+        let base = Config::plain();
         Config {
-            iw: 2,                            // study sheet, ambiguity A12 (memory)
-            sack: false,                      // study sheet, ambiguity A7 (memory); added in 5.3
-            timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
-            detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
-            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator is the same
-            initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
-            min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
-            max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
-            fallback_rto: Span::from_secs(3), // same as initial_rto
-            syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
-            data_retries: 12,                 // TCP_MAXRXTSHIFT (memory)
-            delayed_ack: DelayedAck::Rfc,
-            delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
-            limited_transmit: false,            // net.inet.tcp.rfc3042 = 0 (memory)
-            undo: false,                        // the "bad retransmit" recovery of one RTO is not modelled
-            count_acks: true,                   // RFC 2581: one segment per ACK
-            idle_restart: true,
-            cwnd_validation: false, // memory
-            full_ack_ends: true,
-            initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it at once
-            first_buffer: 65_536,
-            whole_window: true,      // study sheet 6.2: all of the 2 MiB is offered
-            hz: 100,                 // HZ of the i386 kernels (memory)
-            rule: rule("freebsd-4"), // tcp_newreno_partial_ack, and the full ACK in tcp_input
-            controller: built_in("reno"),
-            slow_start: Some(SlowStartConfig::CLASSIC),
-            ..Config::plain()
+            sack: false,      // study sheet, ambiguity A7 (memory); added in 5.3
+            timestamps: true, // net.inet.tcp.rfc1323 = 1 (memory)
+            sending: SendConfig {
+                iw: 2,            // study sheet, ambiguity A12 (memory)
+                count_acks: true, // RFC 2581: one segment per ACK
+                idle_restart: true,
+                cwnd_validation: false, // memory
+                controller: built_in("reno"),
+                slow_start: Some(SlowStartConfig::CLASSIC),
+                ..base.sending
+            },
+            receiving: ReceiveConfig {
+                delayed_ack: DelayedAck::Rfc,
+                delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
+                initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it at once
+                first_buffer: 65_536,
+                whole_window: true, // study sheet 6.2: all of the 2 MiB is offered
+                ..base.receiving
+            },
+            timers: TimerConfig {
+                rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator is the same
+                initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
+                min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
+                max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
+                fallback_rto: Span::from_secs(3), // same as initial_rto
+                syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
+                data_retries: 12,                 // TCP_MAXRXTSHIFT (memory)
+                hz: 100,                          // HZ of the i386 kernels (memory)
+                ..base.timers
+            },
+            loss: LossConfig {
+                detection: Detection::Dupthresh, // three duplicate ACKs: tcprexmtthresh (memory)
+                limited_transmit: false,         // net.inet.tcp.rfc3042 = 0 (memory)
+                undo: false,                     // the "bad retransmit" recovery of one RTO is not modelled
+                full_ack_ends: true,
+                rule: rule("freebsd-4"), // tcp_newreno_partial_ack, and the full ACK in tcp_input
+                ..base.loss
+            },
+            ..base
         }
     }
 
     fn rfc() -> Config {
+        let base = Config::plain();
         Config {
-            iw: 10, // RFC 6928
             sack: true,
             timestamps: true,
-            detection: Detection::Dupthresh,
-            rto_style: RtoStyle::Rfc6298,
-            initial_rto: Span::from_secs(1), // RFC 6298 §2.1
-            min_rto: Span::from_secs(1),     // RFC 6298 §2.4
-            max_rto: Span::from_secs(60),    // RFC 6298 §2.5
-            delayed_ack: DelayedAck::Rfc,
-            delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
-            limited_transmit: true,             // RFC 3042
-            frto: true,                         // RFC 5682
-            undo: true,                         // RFC 3522, RFC 3708
-            next_seg_rules: true,               // RFC 6675 §4
-            full_ack_ends: true,                // RFC 6582 §3.2 step 3
-            idle_restart: true,                 // RFC 5681 §4.1
-            cwnd_validation: true,              // RFC 7661
-            initial_rwnd: 65_160,
-            first_buffer: 65_536,
-            dsack: true, // RFC 2883
-            rule: rule("prr-rfc9937"),
-            controller: built_in("cubic"), // RFC 9438
-            ..Config::plain()
+            sending: SendConfig {
+                iw: 10,                        // RFC 6928
+                idle_restart: true,            // RFC 5681 §4.1
+                cwnd_validation: true,         // RFC 7661
+                controller: built_in("cubic"), // RFC 9438
+                ..base.sending
+            },
+            receiving: ReceiveConfig {
+                delayed_ack: DelayedAck::Rfc,
+                delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
+                initial_rwnd: 65_160,
+                first_buffer: 65_536,
+                dsack: true, // RFC 2883
+                ..base.receiving
+            },
+            timers: TimerConfig {
+                rto_style: RtoStyle::Rfc6298,
+                initial_rto: Span::from_secs(1), // RFC 6298 §2.1
+                min_rto: Span::from_secs(1),     // RFC 6298 §2.4
+                max_rto: Span::from_secs(60),    // RFC 6298 §2.5
+                ..base.timers
+            },
+            loss: LossConfig {
+                detection: Detection::Dupthresh,
+                limited_transmit: true, // RFC 3042
+                frto: true,             // RFC 5682
+                undo: true,             // RFC 3522, RFC 3708
+                next_seg_rules: true,   // RFC 6675 §4
+                full_ack_ends: true,    // RFC 6582 §3.2 step 3
+                rule: rule("prr-rfc9937"),
+                ..base.loss
+            },
+            ..base
         }
     }
 }
@@ -301,6 +389,10 @@ mod tests {
 
     use super::*;
 
+    /// Parts of a configuration, which its fields are listed without.
+    const PARTS: [&str; 4] =
+        ["sending SendConfig", "receiving ReceiveConfig", "timers TimerConfig", "loss LossConfig"];
+
     /// Return the value of each field, keyed by its path.
     fn flat(of: &impl Debug) -> BTreeMap<String, String> {
         let (mut path, mut found) = (Vec::new(), BTreeMap::new());
@@ -320,8 +412,13 @@ mod tests {
                     );
                 }
                 _ => {
-                    let of =
-                        path.iter().skip(1).map(String::as_str).chain([key]).filter(|part| !part.is_empty());
+                    let of = path
+                        .iter()
+                        .skip(1)
+                        .map(String::as_str)
+                        .filter(|part| !PARTS.contains(part))
+                        .chain([key])
+                        .filter(|part| !part.is_empty());
                     found.insert(of.collect::<Vec<_>>().join("."), value.trim_end_matches(',').to_string());
                 }
             }

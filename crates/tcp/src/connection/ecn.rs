@@ -55,8 +55,11 @@ impl Connection {
             Mode::Off => Ecn::NotEct,
             Mode::Classic => {
                 let data = seg.len > 0;
-                let marks = match self.config.controller.needs().exact_ecn {
-                    true => data || seg.flags.has(Flags::SYN) || self.config.delayed_ack == DelayedAck::Linux,
+                let marks = match self.config.sending.controller.needs().exact_ecn {
+                    true => {
+                        data || seg.flags.has(Flags::SYN)
+                            || self.config.receiving.delayed_ack == DelayedAck::Linux
+                    }
                     false => data && seg.rexmit == 0 && self.sender.now().is_some_and(|sender| sender.ecn.on),
                 };
                 if marks {
@@ -72,7 +75,7 @@ impl Connection {
     #[cold]
     fn accurate_mark(&self, seg: &Segment) -> Ecn {
         let marks = match seg.flags.has(Flags::SYN) {
-            true => self.config.controller.needs().exact_ecn && self.syn_tries <= 1,
+            true => self.config.sending.controller.needs().exact_ecn && self.syn_tries <= 1,
             false => !self.marks.fails_out && !self.marks.fails_in,
         };
         if marks {
@@ -83,7 +86,7 @@ impl Connection {
     }
 
     fn ect(&self) -> Ecn {
-        if self.config.ect1 {
+        if self.config.sending.ect1 {
             Ecn::Ect1
         } else {
             Ecn::Ect0
@@ -97,7 +100,10 @@ impl Connection {
         self.ecn = match seg.flags.ace() {
             0b000 => Mode::Off,
             ace if ace != 0b011 && use_of.accepts_accurate() => Mode::Accurate,
-            ace if ace & 0b011 == 0b011 && use_of.accepts() && !self.config.controller.needs().l4s => {
+            ace if ace & 0b011 == 0b011
+                && use_of.accepts()
+                && !self.config.sending.controller.needs().l4s =>
+            {
                 Mode::Classic
             }
             _ => Mode::Off,
@@ -139,10 +145,10 @@ impl Connection {
     pub(super) fn on_synack_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let ace = seg.flags.ace();
         self.ecn = match (self.ecn, ace) {
-            (Mode::Classic, _) if ace & 0b011 == 0b001 && !self.config.controller.needs().l4s => {
+            (Mode::Classic, _) if ace & 0b011 == 0b001 && !self.config.sending.controller.needs().l4s => {
                 Mode::Classic
             }
-            (Mode::Pending, 0b001) if !self.config.controller.needs().l4s => Mode::Classic,
+            (Mode::Pending, 0b001) if !self.config.sending.controller.needs().l4s => Mode::Classic,
             (Mode::Pending, 0b000 | 0b001 | 0b111) | (Mode::Off | Mode::Classic, _) => Mode::Off,
             (Mode::Pending | Mode::Accurate, _) => Mode::Accurate,
         };
@@ -154,7 +160,7 @@ impl Connection {
         self.sender.awake().hear_accurately(&seg.accecn, 1);
         self.receiver.awake().reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
         // Linux checks the reported mark of our SYN only if the SYN-ACK arrived CE-marked.
-        let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
+        let looks = ecn == Ecn::Ce || self.config.receiving.delayed_ack != DelayedAck::Linux;
         if looks && (ace == 0b101 || self.is_plausible(ace)) && ecn == Ecn::Ce {
             self.receiver.awake().count_marked_synack();
         }
@@ -235,7 +241,7 @@ impl Connection {
         self.receiver.stamp(seg);
         // The last ACK of a closed connection comes from Linux's TIME-WAIT state, which does not support ACE.
         let over = seg.seq_len() == 0 && self.sender.fin_acked() && self.receiver.fin_received();
-        if over && self.config.delayed_ack == DelayedAck::Linux {
+        if over && self.config.receiving.delayed_ack == DelayedAck::Linux {
             return;
         }
         let agreed = self.sender.awake().saw_option();

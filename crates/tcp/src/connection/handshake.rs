@@ -16,7 +16,7 @@ impl Connection {
     pub fn connect(&mut self, now: Time) {
         debug_assert_eq!(self.state, State::Closed);
         self.state = State::SynSent;
-        if let first @ 1.. = self.config.initiator_rwnd {
+        if let first @ 1.. = self.config.receiving.initiator_rwnd {
             self.receiver.awake().offer_first(first.into());
         }
         self.syn_due = true;
@@ -101,7 +101,6 @@ impl Connection {
 
     fn establish(&mut self, now: Time, seg: &Segment) {
         self.state = State::Established;
-        self.receiver.begin(now);
         if let Some(ledger) = &mut self.ledger {
             ledger.begin(now);
         }
@@ -124,18 +123,20 @@ impl Connection {
         // Option bytes that were not negotiated are available to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
         let options = 12 * self.has_ts as u32;
-        let own = own.min(self.config.path_mss.saturating_sub(options));
+        let own = own.min(self.config.sending.path_mss.saturating_sub(options));
         let smss = own.min(self.peer_mss.saturating_sub(options)).max(1);
         sender.established(now, seg.wnd, self.sack, (smss, options), rtt);
+        self.receiver.begin(now, smss);
         let room = (smss, options);
         self.rest_on(Established { at: now, from_one, wnd: seg.wnd, sack: self.sack, room, rtt });
     }
 
     pub(super) fn arm_syn(&mut self, now: Time) {
         // Only the SYN has timeouts at a constant interval; the SYN-ACK backs off from the start.
-        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u16 } else { 0 };
+        let linear =
+            if self.state == State::SynSent { self.config.timers.syn_linear_timeouts as u16 } else { 0 };
         let doublings = self.syn_timeouts.saturating_sub(linear).min(16);
-        let rto = (self.config.initial_rto * (1 << doublings)).min(self.config.max_rto);
+        let rto = (self.config.timers.initial_rto * (1 << doublings)).min(self.config.timers.max_rto);
         self.syn_deadline = Ticks::of(&self.config).expiry(now, rto);
     }
 
@@ -174,7 +175,7 @@ impl Connection {
         self.write_header(now, Leaving { seq: 0, ..self.bare(Flags::SYN) }, seg);
         seg.syn = SynOptions {
             mss: (self.config.payload() + 12 * self.config.timestamps as u32).min(u16::MAX as u32) as u16,
-            wscale: window_scale(self.config.receive_buffer),
+            wscale: window_scale(self.config.receiving.receive_buffer),
             sack_permitted: self.sack,
         };
         let responds = self.state == State::SynReceived;

@@ -78,10 +78,10 @@ impl Receiving {
     }
 
     /// Start at the end of the handshake.
-    pub fn begin(&mut self, now: Time) {
+    pub fn begin(&mut self, now: Time, smss: u32) {
         match self {
-            Receiving::Awake(receiver) => receiver.begin(now),
-            Receiving::Resting(resting) => resting.begin(now),
+            Receiving::Awake(receiver) => receiver.begin(now, smss),
+            Receiving::Resting(resting) => resting.begin(now, smss),
         }
     }
 

@@ -103,7 +103,8 @@ impl Resting {
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
         // Same rule as in Sender::hears_window, for an ACK of no new data.
-        let wider = seg.wnd > self.snd_wnd || seg.wnd == 0 || self.config.rto_style == RtoStyle::Rfc6298;
+        let wider =
+            seg.wnd > self.snd_wnd || seg.wnd == 0 || self.config.timers.rto_style == RtoStyle::Rfc6298;
         if seg.seq > self.snd_wl1 || seg.seq == self.snd_wl1 && wider {
             (self.snd_wnd, self.snd_wl1) = (seg.wnd, seg.seq);
             self.greatest_wnd = self.greatest_wnd.max(seg.wnd);

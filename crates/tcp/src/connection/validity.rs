@@ -73,7 +73,7 @@ impl Connection {
     /// §3.10.7.4; Linux `tcp_sequence`). Other hosts process its ACK.
     fn is_repeated(&mut self, now: Time, seg: &Segment) -> bool {
         let old = seg.seq + seg.seq_len() < self.receiver.last_ack();
-        if old && self.config.rto_style == RtoStyle::Linux {
+        if old && self.config.timers.rto_style == RtoStyle::Linux {
             self.answer_outside(now, seg);
             return true;
         }

@@ -63,13 +63,13 @@ impl Receiver {
     /// with.
     pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
         // Linux's DCTCP also acknowledges pending data when the mark changes.
-        let needs = config.controller.needs();
-        if config.delayed_ack != DelayedAck::Linux || needs.l4s {
+        let needs = config.sending.controller.needs();
+        if config.receiving.delayed_ack != DelayedAck::Linux || needs.l4s {
             self.marks.exact = None;
         }
         self.marks.accurate = Some(Box::new(Accurate {
             rules: config.accecn,
-            linux: config.delayed_ack == DelayedAck::Linux,
+            linux: config.receiving.delayed_ack == DelayedAck::Linux,
             ce: 0,
             waiting: 0,
             bytes: [0; 3],

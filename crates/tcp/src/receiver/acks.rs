@@ -89,11 +89,20 @@ pub(crate) struct Sizes {
     pub(crate) most: u32,
 }
 
+impl Sizes {
+    /// Payload of the segments in a packet that contains several (Linux `gso_size`): options other than timestamps take
+    /// room from each of them.
+    #[cold]
+    fn in_packet(&self, seg: &Segment) -> u32 {
+        self.most.saturating_sub(seg.option_bytes() - 12 * seg.has_ts as u32).max(1)
+    }
+}
+
 impl Acknowledging {
     pub(super) fn new(config: &Config, ticks: Ticks) -> Acknowledging {
         Acknowledging {
-            mode: config.delayed_ack,
-            delack_timeout: config.delack_timeout,
+            mode: config.receiving.delayed_ack,
+            delack_timeout: config.receiving.delack_timeout,
             delack_max: delack_max(config),
             ticks,
             rcv_wup: 0,
@@ -102,7 +111,7 @@ impl Acknowledging {
             pushed: false,
             pushed_twice: false,
             ato: Span::ZERO,
-            steady_ato: steady_ato(config.delack_timeout, ticks),
+            steady_ato: steady_ato(config.receiving.delack_timeout, ticks),
             last_data: Time::ZERO,
             quick: 0,
             pingpong: false,
@@ -111,7 +120,7 @@ impl Acknowledging {
             now: false,
             timer: Delay { at: Time::NEVER, set: Time::NEVER, runs: Time::NEVER },
             compression: Compression {
-                on: config.sack_compression,
+                on: config.receiving.sack_compression,
                 held: 0,
                 dup_acks: 0,
                 rcv_nxt: 0,
@@ -296,8 +305,8 @@ impl Acknowledging {
 /// `TCP_DELACK_MAX`.
 pub(super) fn delack_max(config: &Config) -> Span {
     let tick = config.tick();
-    match config.detection {
-        Detection::Rack => DELACK_MAX.min(config.min_rto.max(tick * 2) - tick),
+    match config.loss.detection {
+        Detection::Rack => DELACK_MAX.min(config.timers.min_rto.max(tick * 2) - tick),
         Detection::Fack | Detection::Dupthresh => DELACK_MAX,
     }
 }
@@ -331,7 +340,10 @@ impl Receiver {
     pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
         let last = std::mem::take(&mut self.sizes.short);
-        let len = seg.len.min(self.sizes.most);
+        let len = match seg.len > self.sizes.most {
+            true => self.sizes.in_packet(seg),
+            false => seg.len,
+        };
         if len >= self.sizes.rcv_mss || !self.is_linux::<PLAIN>() {
             if len > self.sizes.rcv_mss {
                 self.sizes.rcv_mss = len.min(self.sizes.advmss);

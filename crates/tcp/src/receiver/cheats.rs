@@ -22,7 +22,7 @@ impl Cheats {
     pub fn new(config: &Config) -> Cheats {
         Cheats {
             split: Split::new(config.switches.ack_splits).map(Box::new),
-            optimist: Optimist::new(config.optimistic_acks).map(Box::new),
+            optimist: Optimist::new(config.receiving.optimistic_acks).map(Box::new),
         }
     }
 }

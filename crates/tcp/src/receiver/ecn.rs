@@ -34,7 +34,7 @@ impl Marks {
         Marks {
             saw_ect: false,
             echo_marks: false,
-            exact: config.controller.needs().exact_ecn.then(Box::default),
+            exact: config.sending.controller.needs().exact_ecn.then(Box::default),
             accurate: None,
             hides_marks: config.switches.hide_marks,
         }
@@ -98,12 +98,11 @@ mod tests {
     /// the mark changes.
     #[test]
     fn exact_echo_never_mixes_marked_and_unmarked() {
-        let config = Config {
-            controller: Recipe::by_name("dctcp").expect("registered"),
-            delayed_ack: DelayedAck::Rfc,
-            ..Config::profile("rfc").expect("known")
-        };
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.wheel));
+        let config = Config::profile("rfc").expect("known").with(|set| {
+            set.sending.controller = Recipe::by_name("dctcp").expect("registered");
+            set.receiving.delayed_ack = DelayedAck::Rfc;
+        });
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.timers.wheel));
         receiver.on_syn();
         let smss = 1000;
         let mut acks = Vec::new();
@@ -132,13 +131,12 @@ mod tests {
     /// A segment with CWR is acknowledged at once, even if the mark does not change.
     #[test]
     fn exact_echo_does_not_hold_back_the_ack_of_a_reduction() {
-        let config = Config {
-            controller: Recipe::by_name("dctcp").expect("registered"),
-            delayed_ack: DelayedAck::Rfc,
-            ..Config::profile("rfc").expect("known")
-        };
+        let config = Config::profile("rfc").expect("known").with(|set| {
+            set.sending.controller = Recipe::by_name("dctcp").expect("registered");
+            set.receiving.delayed_ack = DelayedAck::Rfc;
+        });
         let acked = |cwr: bool| {
-            let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.wheel));
+            let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.timers.wheel));
             receiver.on_syn();
             let flags = if cwr { Flags::ACK | Flags::CWR } else { Flags::ACK };
             let seg = Segment { seq: 1, len: 1000, flags, ..Segment::default() };

@@ -12,7 +12,7 @@ use ackclock_core::Segment;
 
 use super::Receiver;
 use crate::config::DelayedAck;
-use crate::memory::{self, Share};
+use crate::memory::{self, Share, MOST_PIECES};
 
 /// Contiguous packets that arrived out of order, or a single one (see [`Receiver::lies_alone`]).
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,48 @@ impl Packet {
     fn is_bloated(&self, share: Share) -> bool {
         share.window(self.memory) > self.end - self.start
     }
+}
+
+/// The last packet in a queue, to which the next one can be added (Linux `skb_try_coalesce`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    /// Bytes that can still be copied into it.
+    pub room: u32,
+    /// Number of its fragments that lie in the sender's memory.
+    pub pieces: u32,
+}
+
+/// How a packet was added to the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Joined {
+    /// A copy of its payload; all its memory is free.
+    Copied,
+    /// The fragments themselves; its head is free.
+    Moved,
+}
+
+impl Tail {
+    /// Add a packet with `len` bytes of payload in `pieces` fragments, if it fits.
+    pub fn join(&mut self, len: u32, pieces: u32) -> Option<Joined> {
+        if len <= self.room {
+            self.room -= len;
+            return Some(Joined::Copied);
+        }
+        if self.pieces > 0 && pieces > 0 && self.pieces + pieces <= MOST_PIECES {
+            *self = Tail { room: 0, pieces: self.pieces + pieces };
+            return Some(Joined::Moved);
+        }
+        None
+    }
+}
+
+/// The last packet not yet read by the application, which reads automatically.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Last {
+    /// A packet of this length to which nothing has been added.
+    Alone(u32),
+    /// A packet made of several.
+    Merged(Tail),
 }
 
 /// In-order data not yet read by the application. Used only if the application reads by explicit calls.
@@ -110,6 +152,36 @@ impl Waiting {
 }
 
 impl Receiver {
+    /// The last packet not yet read; `start`: its offset if nothing has been added to it.
+    pub(super) fn last_unread(&self, start: u64) -> Tail {
+        match self.reader.last {
+            Last::Alone(len) => {
+                Tail { room: self.window.room_behind(len), pieces: self.window.pieces(start, len) }
+            }
+            Last::Merged(tail) => tail,
+        }
+    }
+
+    /// Add a segment that is next in order to the last packet not yet read by the application, if it fits there. Returns
+    /// the memory by which that packet grows (Linux `tcp_queue_rcv`).
+    #[cold]
+    pub(super) fn join_unread(&mut self, seg: &Segment) -> Option<u64> {
+        if self.reader.unread == 0 || seg.len == 0 {
+            return None;
+        }
+        let start = match self.reader.last {
+            Last::Alone(len) => seg.seq - len as u64,
+            Last::Merged(_) => 0,
+        };
+        let mut last = self.last_unread(start);
+        let joined = last.join(seg.len, self.window.pieces(seg.seq, seg.len))?;
+        self.reader.last = Last::Merged(last);
+        Some(match joined {
+            Joined::Copied => 0,
+            Joined::Moved => seg.len as u64,
+        })
+    }
+
     /// Queue a segment that is next in order until the application reads it.
     #[cold]
     pub(super) fn enqueue(&mut self, seg: &Segment) {

@@ -11,7 +11,7 @@
 
 use ackclock_core::Time;
 
-use super::queues::Waiting;
+use super::queues::{Last, Waiting};
 use super::Receiver;
 use crate::config::{Config, DelayedAck};
 
@@ -32,6 +32,8 @@ pub(super) struct Reader {
     pub unread: u64,
     /// End offset of the first unread buffer.
     pub first_unread: u64,
+    /// The last unread buffer.
+    pub last: Last,
     /// There was no memory for an in-order packet; the next ACK offers a zero window.
     pub no_memory: bool,
     /// Read to be made once the pending ACK has been sent: arrival time of the data, and end offset of the
@@ -42,13 +44,14 @@ pub(super) struct Reader {
 impl Reader {
     pub fn new(config: &Config) -> Reader {
         Reader {
-            explicit: config.explicit_reads,
+            explicit: config.receiving.explicit_reads,
             read: 0,
             waiting: None,
             waits: config.application_waits,
             turn_at: Time::NEVER,
             unread: 0,
             first_unread: 0,
+            last: Last::Alone(0),
             no_memory: false,
             drains: None,
         }

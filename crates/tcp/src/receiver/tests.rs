@@ -2,6 +2,7 @@
 
 mod fin;
 mod plain;
+mod unread;
 
 use super::*;
 use ackclock_core::packet::Ecn;
@@ -27,10 +28,10 @@ impl Peer {
     /// Return a receiver as `after` does, with an application that runs later than the kernel if `application_waits`.
     fn with(application_waits: bool, segments: u64) -> Peer {
         let config = Config { application_waits, ..Config::profile("linux-6").expect("a profile") };
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
         receiver.negotiated(true, true);
         receiver.on_syn();
-        receiver.begin(Time(1));
+        receiver.begin(Time(1), 1448);
         let mut peer = Peer { receiver, now: Time(1), echo: 1 };
         // the last two are swapped, so that the window reaches its maximum
         for n in (0..segments - 2).chain([segments - 1, segments - 2]) {
@@ -94,7 +95,7 @@ impl Peer {
 #[test]
 fn packets_that_arrived_with_a_mark_are_counted_as_they_were_sent() {
     let config = Config::profile("linux-6").expect("a profile");
-    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
     receiver.negotiated(true, true);
     receiver.count_marks(&config, Ecn::NotEct, 0);
     let full = receiver.sizes.most;
@@ -245,10 +246,10 @@ fn an_arrival_within_the_slack_releases_nothing() {
 /// Return the receiver of a connection without timestamps.
 fn without_stamps() -> Receiver {
     let config = Config { timestamps: false, ..Config::profile("linux-6").expect("a profile") };
-    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
     receiver.negotiated(true, false);
     receiver.on_syn();
-    receiver.begin(Time(1));
+    receiver.begin(Time(1), 1448);
     receiver
 }
 
@@ -326,7 +327,8 @@ fn the_answer_to_what_lies_before_the_last_ack_is_none_of_the_quick_ones() {
 #[test]
 fn an_ack_waits_for_a_tick_less_than_the_least_retransmission_timeout() {
     let config = Config::profile("linux-6").expect("a profile");
-    let bound = |min_rto| acks::delack_max(&Config { min_rto: Span::from_ms(min_rto), ..config.clone() });
+    let bound =
+        |min_rto| acks::delack_max(&config.clone().with(|set| set.timers.min_rto = Span::from_ms(min_rto)));
     assert_eq!(bound(30), Span::from_ms(29));
     assert_eq!((bound(200), bound(1_000)), (Span::from_ms(199), Span::from_ms(200)));
 }
@@ -392,11 +394,12 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
 fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;
-    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
     receiver.negotiated(true, true);
     receiver.window.measure_share(SMSS as u32, SMSS as u32);
     let at = |n: u64| 1 + n * SMSS;
     receiver.rcv_nxt = at(40);
+    receiver.reader.last = Last::Alone(SMSS as u32);
     let each = receiver.window.packet_memory(SMSS as u32);
     for n in 41..=40 + waiting {
         let n = if last_first { 81 + waiting - n } else { n };
@@ -444,11 +447,11 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
 fn the_pace_of_data_is_measured_from_the_handshake() {
     for (late, left) in [(Span::from_ms(250), 0), (Span::from_ms(400), 16)] {
         let config = Config::profile("linux-6").expect("a profile");
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
         receiver.negotiated(true, true);
         receiver.on_syn();
         let begun = Time::ZERO + Span::from_secs(2);
-        receiver.begin(begun);
+        receiver.begin(begun, 1448);
         let mut peer = Peer { receiver, now: begun + Span::from_ms(20), echo: 1 };
         assert_eq!(peer.segment(1, false), [(0, vec![(1, 2)])]);
         peer.now = begun + late;

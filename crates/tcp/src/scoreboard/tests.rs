@@ -351,23 +351,26 @@ const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 /// Return a random profile with compatible random settings.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
-    (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
-        rule: Rule::by_name(RULES[rule].0).expect("a rule"),
-        detection: [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection],
-        early_retransmit: [EarlyRetransmit::Off, EarlyRetransmit::Rfc5827, EarlyRetransmit::Delayed][early],
-        controller: Recipe::by_name(if on[0] { "reno" } else { "cubic" }).expect("a controller"),
-        sack: on[1],
-        timestamps: on[2],
-        limited_transmit: on[3],
-        tlp: on[4],
-        frto: on[5],
-        undo: on[6],
-        next_seg_rules: on[7],
-        cwnd_validation: on[8],
-        smss: SMSS,
-        data_retries: 200,
-        max_rto: Span::from_secs(2),
-        ..Config::profile(PROFILES[profile]).expect("a profile")
+    (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| {
+        Config::profile(PROFILES[profile]).expect("a profile").with(|set| {
+            set.loss.rule = Rule::by_name(RULES[rule].0).expect("a rule");
+            set.loss.detection = [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection];
+            set.loss.early_retransmit =
+                [EarlyRetransmit::Off, EarlyRetransmit::Rfc5827, EarlyRetransmit::Delayed][early];
+            set.sending.controller =
+                Recipe::by_name(if on[0] { "reno" } else { "cubic" }).expect("a controller");
+            set.sack = on[1];
+            set.timestamps = on[2];
+            set.loss.limited_transmit = on[3];
+            set.loss.tlp = on[4];
+            set.loss.frto = on[5];
+            set.loss.undo = on[6];
+            set.loss.next_seg_rules = on[7];
+            set.sending.cwnd_validation = on[8];
+            set.smss = SMSS;
+            set.timers.data_retries = 200;
+            set.timers.max_rto = Span::from_secs(2);
+        })
     })
 }
 
@@ -381,13 +384,13 @@ proptest! {
         duplicate in prop_oneof![Just(0.0), 0.0..0.1f64],
         segments in 1..120u64,
     ) {
-        let ticks = Ticks::new(config.tick(), 0, config.wheel);
+        let ticks = Ticks::new(config.tick(), 0, config.timers.wheel);
         let mut pair = Pair {
             sender: Sender::new(0, false, &std::rc::Rc::new(config.clone())),
             receiver: Receiver::new(&config, ticks),
             sack: config.sack,
             timestamps: config.timestamps,
-            rfc_6675: config.next_seg_rules,
+            rfc_6675: config.loss.next_seg_rules,
             now: Time(1),
             flying: BTreeMap::new(),
             departed: 0,
@@ -397,7 +400,7 @@ proptest! {
             duplicate: threshold(duplicate),
         };
         pair.receiver.on_syn();
-        pair.sender.established(pair.now, config.initial_rwnd, config.sack, (SMSS, 0), Some(Span::from_ms(40)));
+        pair.sender.established(pair.now, config.receiving.initial_rwnd, config.sack, (SMSS, 0), Some(Span::from_ms(40)));
         pair.sender.write(pair.now, segments * SMSS as u64 / 2);
         pair.drain();
         let mut steps = 0;

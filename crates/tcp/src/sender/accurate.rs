@@ -67,7 +67,7 @@ pub(crate) struct Feedback {
 impl Feedback {
     pub fn new(config: &Config) -> Feedback {
         Feedback {
-            thin_rule: config.delayed_ack == DelayedAck::Linux,
+            thin_rule: config.receiving.delayed_ack == DelayedAck::Linux,
             ce: 0,
             bytes: [0; 3],
             growing: None,

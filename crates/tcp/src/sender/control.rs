@@ -68,7 +68,8 @@ impl Sender {
     /// Whether growth counts ACKs, as kernels before 2015 did, instead of segments as in RFC 5681. CUBIC's curve corrected for delayed ACKs;
     /// its estimate of Reno's window did not, and handles this separately ([`counts_acks`](ackclock_cc::controller::Shared::counts_acks)).
     fn counts_acks(&self) -> bool {
-        self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
+        self.config.sending.count_acks
+            && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
     }
 
     /// Update the sample after loss detection.
@@ -120,7 +121,7 @@ impl Sender {
                 self.window.cwnd = self.window.cwnd.max(1);
             }
         } else {
-            let reordered = self.dupthresh.degree() > self.config.dup_thresh;
+            let reordered = self.dupthresh.degree() > self.config.loss.dup_thresh;
             let grows = w.data_acked || !PLAIN && reordered && w.data_sacked;
             if grows && delivered > 0 {
                 if self.counts_acks() {

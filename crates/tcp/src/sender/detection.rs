@@ -26,7 +26,7 @@ impl Sender {
         if !self.sack {
             self.mark_newreno(w.una_advanced);
         } else {
-            match self.config.detection {
+            match self.config.loss.detection {
                 Detection::Rack => {
                     if self.rack.take_news() {
                         if let Some(wait) = self.rack_detect(now) {
@@ -49,7 +49,7 @@ impl Sender {
     /// unless an ACK arrives first (Linux 3.5-4.10 `tcp_pause_early_retransmit`).
     pub(super) fn early_retransmit(&mut self, now: Time) {
         let outstanding = self.board.packets_out();
-        let applies = self.config.early_retransmit != EarlyRetransmit::Off
+        let applies = self.config.loss.early_retransmit != EarlyRetransmit::Off
             && self.ca_state <= CaState::Disorder
             && (2..=3).contains(&outstanding)
             && self.board.lost_out == 0
@@ -58,7 +58,7 @@ impl Sender {
         if !applies {
             return;
         }
-        if self.config.early_retransmit == EarlyRetransmit::Rfc5827 {
+        if self.config.loss.early_retransmit == EarlyRetransmit::Rfc5827 {
             self.mark_first_unsacked();
         } else if !self.timer.waits_for(TimerKind::Early) {
             let delay = (self.rtt.srtt() / 4).max(self.timer.ticks.span(TIMEOUT_MIN_TICKS));

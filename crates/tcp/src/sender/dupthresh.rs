@@ -33,7 +33,7 @@ pub struct Dupthresh {
 impl Dupthresh {
     /// Return the initial state of a connection.
     pub fn new(config: &Config) -> Dupthresh {
-        Dupthresh { degree: config.dup_thresh, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
+        Dupthresh { degree: config.loss.dup_thresh, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
     }
 
     /// Reordering degree, segments.
@@ -83,7 +83,7 @@ impl Dupthresh {
 impl Sender {
     /// Mark losses by forward acknowledgment while it is in use, else by DupThresh.
     pub(super) fn mark_by_counting(&mut self, now: Time) {
-        if self.config.detection == Detection::Fack && self.dupthresh.fack {
+        if self.config.loss.detection == Detection::Fack && self.dupthresh.fack {
             // Linux `tcp_time_to_recover`, `tcp_update_scoreboard` up to 4.x: fackets_out
             let fackets = self.board.sacked_end() - self.board.first;
             if self.board.sacked_out > 0
@@ -94,7 +94,7 @@ impl Sender {
             }
             // not with tail loss probes: they wait until the head is old, and Linux introduced them after
             // removing this rule (3.10; memory)
-            if self.ca_state < CaState::Loss && !self.config.tlp {
+            if self.ca_state < CaState::Loss && !self.config.loss.tlp {
                 self.mark_timed_out(now);
             }
             if self.ca_state == CaState::Recovery {
@@ -130,10 +130,10 @@ impl Sender {
     /// `tcp_time_to_recover`).
     pub(super) fn mark_limited(&mut self) {
         let (out, sacked) = (self.board.packets_out(), self.board.sacked_out);
-        let applies = self.config.detection == Detection::Fack
+        let applies = self.config.loss.detection == Detection::Fack
             && self.ca_state < CaState::Recovery
             && out <= self.dupthresh.degree
-            && sacked >= self.config.dup_thresh.max(out / 2)
+            && sacked >= self.config.loss.dup_thresh.max(out / 2)
             && !self.may_send_now();
         if applies {
             self.mark_first_unsacked();
@@ -178,7 +178,7 @@ impl Sender {
     /// ACK. Duplicates of the ACK that ended recovery come from segments received twice and do not indicate a loss
     /// (RFC 6582 §3.2 step 1). Linux needs no such test, because it stays in the state until more is acknowledged.
     pub(super) fn mark_newreno(&mut self, una_advanced: bool) {
-        let stale = self.config.full_ack_ends && self.snd_una <= self.dupthresh.recover;
+        let stale = self.config.loss.full_ack_ends && self.snd_una <= self.dupthresh.recover;
         let reached = self.board.sacked_out >= self.dupthresh.degree;
         let below = self.ca_state < CaState::Recovery && reached && !stale;
         let partial = self.ca_state == CaState::Recovery && una_advanced;
@@ -191,7 +191,7 @@ impl Sender {
     /// Measure reordering: segment `low`, which begins at offset `start`, was delivered after segments up to `sacked_end`
     /// had been SACKed (Linux `tcp_check_sack_reordering`). Linux up to 4.15 counts packets, later versions bytes (memory).
     pub(super) fn check_reordering(&mut self, low: u64, start: u64, sacked_end: u64) {
-        let metric = match self.config.detection {
+        let metric = match self.config.loss.detection {
             Detection::Rack => self.highest_sack().saturating_sub(start).div_ceil(self.smss as u64),
             _ => sacked_end.saturating_sub(low),
         };
@@ -199,7 +199,7 @@ impl Sender {
             return;
         }
         let metric = metric.min(MAX_REORDERING as u64) as u32;
-        if metric > self.dupthresh.degree && self.config.detection != Detection::Dupthresh {
+        if metric > self.dupthresh.degree && self.config.loss.detection != Detection::Dupthresh {
             self.dupthresh.degree = metric;
             self.dupthresh.fack = false; // holes do not mean losses on this path (Linux up to 4.x `tcp_update_reordering`)
         }
@@ -210,7 +210,7 @@ impl Sender {
     /// Measure reordering when an original filled a hole that had been retransmitted. The distance is that from the previous ACK,
     /// `prior_una`, to the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK only record that reordering occurred.
     pub(super) fn check_partial_reordering(&mut self, prior_una: u64) {
-        match self.config.detection {
+        match self.config.loss.detection {
             Detection::Rack => self.check_reordering(self.board.first, prior_una, self.board.first),
             _ => {
                 self.rack.saw_reordering();
@@ -237,7 +237,7 @@ mod tests {
     fn a_route_that_reorders_is_known_at_the_start_and_believed_less_after_a_timeout() {
         let mut config = Config::profile("linux-3.2").expect("a profile");
         assert_eq!(Dupthresh::new(&config).degree(), 3);
-        config.dup_thresh = 12;
+        config.loss.dup_thresh = 12;
         let mut d = Dupthresh::new(&config);
         assert_eq!(d.degree(), 12);
         d.lower(3);

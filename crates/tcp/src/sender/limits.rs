@@ -178,7 +178,7 @@ impl Sender {
     /// whether cwnd does so.
     fn hold(&self, now: Time) -> (Hold, bool, bool) {
         let unsent = self.unsent();
-        let out = match self.config.limited_transmit || self.ca_state != CaState::Disorder {
+        let out = match self.config.loss.limited_transmit || self.ca_state != CaState::Disorder {
             true => self.board.pipe(),
             false => self.board.packets_out(),
         };

@@ -50,7 +50,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
         let outstanding = self.board.packets_out();
-        if !(self.config.tlp & self.sack) // cheap conditions, evaluated without branches
+        if !(self.config.loss.tlp & self.sack) // cheap conditions, evaluated without branches
             | (outstanding == 0)
             | !matches!(self.ca_state, CaState::Open | CaState::Cwr)
             | self.timer.waits_for(TimerKind::Early)
@@ -59,8 +59,8 @@ impl Sender {
         }
         let mut pto = match self.rtt.has_sample() {
             true if outstanding > 1 => self.rtt.srtt() * 2 + self.timer.ticks.span(TIMEOUT_MIN_TICKS),
-            true => self.rtt.srtt() * 2 + self.config.min_rto,
-            false => self.config.initial_rto,
+            true => self.rtt.srtt() * 2 + self.config.timers.min_rto,
+            false => self.config.timers.initial_rto,
         };
         if advancing {
             pto = pto.min(self.rtt.rto());

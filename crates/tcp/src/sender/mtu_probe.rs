@@ -64,7 +64,7 @@ impl MtuSearch {
                 enabled: config.switches.mtu_probing == MtuProbing::Always,
                 headers: config.ip_header + TCP_HEADER,
                 options: 0,
-                base: config.base_mss,
+                base: config.sending.base_mss,
                 clamp: 0,
                 path: u32::MAX,
                 low: 0,
@@ -278,7 +278,7 @@ impl Sender {
     /// Split segments larger than a full one. Returns the numbers of the pieces that are not SACKed.
     pub(super) fn cut_segments(&mut self) -> Vec<u64> {
         self.trim(self.board.first);
-        let mut pieces = self.board.cut_to(self.smss, self.config.detection == Detection::Fack);
+        let mut pieces = self.board.cut_to(self.smss, self.config.loss.detection == Detection::Fack);
         let first = self.board.first;
         self.dupthresh.look_from(first);
         self.next_seg.start_over(first);

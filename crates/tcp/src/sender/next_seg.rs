@@ -64,7 +64,7 @@ impl Sender {
                 _ => self.retransmit(now, first),
             });
         }
-        let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
+        let all_sent = !self.config.loss.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
         // A packet that has been started is sent completely, even if the head was retransmitted without being marked
         // lost.
         let all_sent = all_sent && !self.continues();

@@ -43,8 +43,8 @@ pub(super) struct Pacer {
 impl Pacer {
     /// Return a pacer, or `None` if neither departures nor packet sizes depend on a rate.
     pub fn wanted(config: &Config, by_controller: bool, by_slow_start: bool) -> Option<Box<Pacer>> {
-        let p = Pacing { on: config.pacing.on || by_controller, ..config.pacing };
-        let sizes_packets = config.buffers.is_some_and(|buffers| buffers.tso.is_some());
+        let p = Pacing { on: config.sending.pacing.on || by_controller, ..config.sending.pacing };
+        let sizes_packets = config.sending.buffers.is_some_and(|buffers| buffers.tso.is_some());
         let wanted = p.on || p.initial_window || p.measured || sizes_packets || by_slow_start;
         wanted.then(|| Box::new(Pacer::new(p)))
     }
@@ -146,7 +146,7 @@ impl Sender {
         // initial window (`tcp_rcv_synsent_state_process`: `tcp_ack`, then `tcp_finish_connect`).
         let (_, responder) = self.trace.whose();
         let window = self.window.cwnd;
-        if !responder && self.config.rto_style == RtoStyle::Linux {
+        if !responder && self.config.timers.rto_style == RtoStyle::Linux {
             self.window.cwnd = LEAST_SEGMENTS;
         }
         self.update_pacing();
@@ -161,7 +161,7 @@ impl Sender {
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
             // rate of full segments (Linux `mss_cache`), regardless of the bytes reserved for options
-            pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
+            pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.exact_srtt());
         }
     }
 
@@ -230,7 +230,7 @@ impl Sender {
 
     /// Set SO_MAX_PACING_RATE, bytes/s. A limit turns pacing on.
     pub fn set_max_pacing_rate(&mut self, most: u64) {
-        let config = self.config.pacing;
+        let config = self.config.sending.pacing;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(config)));
         pacer.config.most = most;
         pacer.config.on |= most != UNLIMITED;
@@ -239,7 +239,7 @@ impl Sender {
 
     /// Pacing rate and its upper bound, bytes/s.
     pub fn pacing_rate(&self) -> (u64, u64) {
-        self.pacer.as_ref().map_or((UNLIMITED, self.config.pacing.most), |p| (p.rate, p.config.most))
+        self.pacer.as_ref().map_or((UNLIMITED, self.config.sending.pacing.most), |p| (p.rate, p.config.most))
     }
 }
 

@@ -132,7 +132,7 @@ impl Sender {
     }
 
     fn tso(&self) -> Option<Tso> {
-        self.config.buffers.and_then(|buffers| buffers.tso)
+        self.config.sending.buffers.and_then(|buffers| buffers.tso)
     }
 
     /// Number of segments that cwnd allows for one packet, so that at least two packets are in flight (Linux
@@ -149,7 +149,7 @@ impl Sender {
         let halvings = self.rtt.min_rtt().as_us() >> RTT_LOG;
         let near = if halvings < 32 { MAX_PACKET >> halvings } else { 0 };
         let bytes = (self.pacing_rate().0 >> 10).saturating_add(near).min(MAX_PACKET);
-        let least = match self.config.controller.needs().slow_packets {
+        let least = match self.config.sending.controller.needs().slow_packets {
             0 => tso.min_segments,
             rate => 1 + (self.pacing_rate().0 >= rate as u64) as u32,
         };

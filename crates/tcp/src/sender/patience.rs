@@ -66,9 +66,9 @@ impl Sender {
 
     /// Whether the connection is given up at the RTO that expires now.
     pub(super) fn gives_up(&self, now: Time) -> bool {
-        let mut retries = self.config.data_retries as u32;
+        let mut retries = self.config.timers.data_retries as u32;
         if self.patience.orphan {
-            let alive = self.rtt.rto() < self.config.max_rto;
+            let alive = self.rtt.rto() < self.config.timers.max_rto;
             retries = if alive { ORPHAN_RETRIES } else { 0 };
         }
         match self.patience.user_timeout {
@@ -93,7 +93,7 @@ impl Sender {
 
     /// Time taken by `retries` retransmissions, starting from the minimum RTO.
     fn time_of(&self, retries: u32) -> Span {
-        let (base, most) = (self.config.min_rto, self.config.max_rto);
+        let (base, most) = (self.config.timers.min_rto, self.config.timers.max_rto);
         let doublings = (most.0 / base.0.max(1)).max(1).ilog2();
         let doubled = base * ((2u64 << retries.min(doublings)) - 1);
         doubled + most * retries.saturating_sub(doublings) as u64

@@ -29,7 +29,7 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn hears_window(&self, seg: &Segment) -> bool {
         let (wnd, before) = (seg.wnd as u64, self.snd_wnd);
-        match self.config.rto_style {
+        match self.config.timers.rto_style {
             RtoStyle::Linux => {
                 seg.ack > self.snd_una
                     || seg.seq > self.snd_wl1
@@ -49,7 +49,7 @@ impl Sender {
         let same = seg.wnd as u64 == self.snd_wnd;
         self.snd_wl1 = seg.seq;
         self.take_window(seg.wnd);
-        !same || self.config.rto_style == RtoStyle::Linux
+        !same || self.config.timers.rto_style == RtoStyle::Linux
     }
 
     /// Record the peer's window, last updated at `wl1`, before anything has been sent.
@@ -90,7 +90,7 @@ impl Sender {
     pub(super) fn fit_into_half_window(&mut self, wnd: u64, options: u32) {
         if wnd / 2 >= u64::from(self.smss)
             || wnd == 0
-            || self.config.rto_style != RtoStyle::Linux
+            || self.config.timers.rto_style != RtoStyle::Linux
             || self.mtu_search.is_some()
         {
             return;

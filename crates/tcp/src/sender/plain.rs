@@ -33,7 +33,7 @@ impl Reasons {
     /// Return the reasons of a new sender.
     pub fn of(config: &Config) -> Reasons {
         let mut reasons = Reasons::default();
-        reasons.set(Reasons::BUFFERS, config.buffers.is_some());
+        reasons.set(Reasons::BUFFERS, config.sending.buffers.is_some());
         reasons.set(Reasons::SETTINGS, config.switches.first_burst_cap > 0 || config.ledger);
         reasons.set(Reasons::MTU_SEARCH, config.switches.mtu_probing != MtuProbing::Off);
         reasons
@@ -62,7 +62,7 @@ impl Sender {
         let mut reasons = Reasons::of(&self.config);
         reasons.set(Reasons::MTU_SEARCH, self.mtu_search.is_some() || self.half_window.is_some());
         reasons.set(Reasons::TRACED, self.trace.is_on());
-        let waits = self.ca_state == CaState::Disorder && !self.config.limited_transmit;
+        let waits = self.ca_state == CaState::Disorder && !self.config.loss.limited_transmit;
         reasons.set(Reasons::DISORDER, waits);
         reasons.set(Reasons::CWR, self.ecn.cwr_due);
         reasons.set(Reasons::DEVICE, self.patience.device != Takes::All);

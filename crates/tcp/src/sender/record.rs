@@ -192,7 +192,7 @@ impl Sender {
                 srtt: self.rtt.srtt(),
                 rttvar: self.rtt.rttvar(),
                 min_rtt: finite(self.rtt.min_rtt()),
-                reo_wnd: match self.config.detection {
+                reo_wnd: match self.config.loss.detection {
                     Detection::Rack => finite(self.reo_wnd()),
                     Detection::Fack | Detection::Dupthresh => Span::ZERO,
                 },

@@ -13,7 +13,7 @@ impl Sender {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
         let parts = parts || self.half_window.is_some();
         let paces = self.rates.is_some() || self.pacer.is_some();
-        let needs = self.config.controller.needs();
+        let needs = self.config.sending.controller.needs();
         let controlled = matches!(self.cc, Controller::Custom(_)) || needs.seed || needs.idle;
         let asked = self.trace.is_on() || self.trace.vars.is_some() || self.limits.is_some() || controlled;
         let remembers = self.window.ssthresh != self.config.switches.initial_ssthresh;

@@ -122,7 +122,7 @@ impl Sender {
         self.stats.dsacks_received = self.stats.dsacks_received.saturating_add(segments as u32);
         let of_probe = end - start <= self.smss as u64 && self.loss_probe.ends_at(end);
         w.dsack_tlp |= of_probe;
-        if self.config.detection == Detection::Rack {
+        if self.config.loss.detection == Detection::Rack {
             if u64::from(self.stats.dsacks_received) > self.stats.retransmissions {
                 return false; // more DSACKs than retransmissions (Linux `tcp_dsack_seen`)
             }
@@ -171,7 +171,8 @@ impl Sender {
     /// Mark segments [a, b) as SACKed. `known`: blocks reported by the previous ACK.
     pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Known, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
-        let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);
+        let (rfc_6675, by_time) =
+            (self.config.loss.next_seg_rules, self.config.loss.detection == Detection::Rack);
         let rack = &mut self.rack;
         let mut rates = self.rates.as_deref_mut();
         let mut delivered = 0u32;
@@ -277,7 +278,7 @@ impl Sender {
                 w.orig_sack_acked &= !w.retrans_data_acked;
             } else if let Some((n, start)) = reord {
                 // Linux since 4.16 (memory) also lets the rest of a partly acknowledged segment fill a hole, measured from the start of the segment.
-                let rest = start < prior_una && self.config.detection == Detection::Rack;
+                let rest = start < prior_una && self.config.loss.detection == Detection::Rack;
                 if n < prior_sacked_end || rest {
                     self.check_reordering(n, start, prior_sacked_end);
                 }
@@ -285,24 +286,26 @@ impl Sender {
         } else if let (Some(first), Some(head)) = (w.first_sackt, self.board.head()) {
             // An RTT sample of data sent after the head's last transmission must not postpone the timeout
             // forever. (Linux since 4.x; RFC 6298 §5.3 restarts on cumulative ACKs only.)
-            w.set_timer = self.config.detection == Detection::Rack && first < head.xmit;
+            w.set_timer = self.config.loss.detection == Detection::Rack && first < head.xmit;
         }
     }
 
     /// Take an RTT sample: from the oldest segment newly acknowledged, else newly SACKed, else from the
-    /// timestamp (Linux `tcp_ack_update_rtt`; Karn's algorithm).
+    /// timestamp (Linux `tcp_ack_update_rtt`; Karn's algorithm). A host's queue that does the pacing may release a packet
+    /// before the departure time with which it was stamped (fq's `horizon`); an ACK earlier than that counts as an RTT of
+    /// zero (Linux `tcp_stamp_us_delta`).
     #[inline(always)]
     pub(super) fn update_rtt(&mut self, now: Time, seg: &Segment, w: &mut AckWork) {
         let (mut rtt, mut newest) = (None, None);
         if let (Some(first), Some(last), false) = (w.first_ackt, w.last_ackt, w.retrans_data_acked) {
-            rtt = Some(now - first);
-            newest = Some(now - last);
+            rtt = Some(now.since(first));
+            newest = Some(now.since(last));
         }
         // Linux up to 3.10 measures only cumulatively acknowledged data: SACKs neither raise the RTO nor reach the controller (memory).
-        let sacks_measure = self.config.detection != Detection::Fack;
+        let sacks_measure = self.config.loss.detection != Detection::Fack;
         if let (Some(first), Some(last), true) = (w.first_sackt, w.last_sackt, sacks_measure) {
-            rtt = rtt.or(Some(now - first));
-            newest = Some(now - last);
+            rtt = rtt.or(Some(now.since(first)));
+            newest = Some(now.since(last));
         }
         if rtt.is_none() && w.data_acked && seg.has_ts && seg.ts_ecr > 0 {
             let ms = self.ts(now).saturating_sub(seg.ts_ecr);
@@ -346,7 +349,7 @@ impl Sender {
         let outstanding = self.board.packets_out();
         let most = outstanding - self.board.lost_out.max(1).min(outstanding);
         if sacked > most {
-            self.dupthresh.measured_without_sack(self.config.detection, outstanding + acked);
+            self.dupthresh.measured_without_sack(self.config.loss.detection, outstanding + acked);
             self.rack.saw_reordering();
             self.stats.reorderings += 1;
         }
@@ -356,6 +359,6 @@ impl Sender {
 
     /// Whether the state is kept after an ACK up to high_seq. Without SACK, Linux waits until data above it is acknowledged.
     pub(super) fn holds_for_non_sack(&self) -> bool {
-        !self.sack && !self.config.full_ack_ends && self.snd_una == self.high_seq
+        !self.sack && !self.config.loss.full_ack_ends && self.snd_una == self.high_seq
     }
 }

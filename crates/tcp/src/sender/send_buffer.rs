@@ -217,7 +217,7 @@ impl Sender {
     fn buffered(&self) -> u64 {
         let unsent = self.unsent().div_ceil(self.smss as u64);
         self.stream.from(self.snd_una)
-            + self.config.buffer_overhead as u64 * (self.board.buffers() as u64 + unsent)
+            + self.config.sending.buffer_overhead as u64 * (self.board.buffers() as u64 + unsent)
     }
 
     /// Let the writer continue once everything that can be sent has been sent. Returns true if it added data to send.
@@ -253,7 +253,7 @@ impl Sender {
     /// Number of full segments that could be sent one by one during the write, because the windows allow it
     /// and nothing needs a check in between. They may be written at once and sent as a train.
     fn leave_as_written(&self, now: Time) -> u64 {
-        let looks = !self.config.fills
+        let looks = !self.config.sending.fills
             || !self.reasons.is_empty()
             || self.ca_state != CaState::Open
             || self.pacer.is_some()
@@ -317,7 +317,7 @@ impl Sender {
     /// and a buffer contains no more than one segment, so every byte of payload takes at least its share of a full buffer.
     #[cold]
     fn sleep_on(&mut self) {
-        let (smss, whole) = (self.smss as u64, self.smss as u64 + self.config.buffer_overhead as u64);
+        let (smss, whole) = (self.smss as u64, self.smss as u64 + self.config.sending.buffer_overhead as u64);
         let (end, probes) = (self.stream.end(), self.mtu_search.is_some());
         if let Some(buffer) = self.buffer.as_mut().filter(|_| !probes) {
             let bytes = ((2 * buffer.limit.bytes / 3 + 3) * smss).div_ceil(whole) + 1;
@@ -329,7 +329,7 @@ impl Sender {
     #[cold]
     fn write_call(&mut self, now: Time) -> bool {
         let mut queued = self.buffered();
-        let (smss, overhead) = (self.smss as u64, self.config.buffer_overhead as u64);
+        let (smss, overhead) = (self.smss as u64, self.config.sending.buffer_overhead as u64);
         if let Some(buffer) = &mut self.buffer {
             buffer.asleep = false;
         }
@@ -433,7 +433,7 @@ impl Sender {
     /// Buffer size in units of cwnd (Linux `sndbuf_expand`).
     #[inline]
     pub(super) fn buffer_factor(&self) -> u64 {
-        match self.config.controller.needs().buffer_windows {
+        match self.config.sending.controller.needs().buffer_windows {
             0 => 2,
             asked => u64::from(asked),
         }

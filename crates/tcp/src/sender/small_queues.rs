@@ -53,7 +53,7 @@ impl Sender {
     /// Put packets into a queue of the host, which may pace them. A sender without small queues notices
     /// neither its length nor a drop, as if the queue belonged to the next machine.
     pub fn queue_behind(&mut self, paces: bool) {
-        let most = self.config.small_queues;
+        let most = self.config.sending.small_queues;
         if most.is_none() && !paces {
             return;
         }
@@ -68,7 +68,7 @@ impl Sender {
         };
         self.host_queue = Some(Box::new(queue));
         self.set_device(Takes::Some);
-        let config = self.config.pacing;
+        let config = self.config.sending.pacing;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(config)));
         if paces {
             pacer.leave_to_the_host();
@@ -193,7 +193,7 @@ impl Sender {
     fn truesize(&self, payload: u32) -> u64 {
         match payload {
             0 => 0,
-            payload => (payload + self.config.buffer_overhead) as u64,
+            payload => (payload + self.config.sending.buffer_overhead) as u64,
         }
     }
 }

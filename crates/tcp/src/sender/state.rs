@@ -51,7 +51,7 @@ impl Sender {
         // B. The head is SACKed although the ACK did not cover it: the receiver may have dropped it. Wait
         // half a round trip to find out (Linux `tcp_check_sack_reneging`).
         let reneged = self.sack && w.una_advanced && self.board.head().is_some_and(|head| head.is(SACKED));
-        if reneged && self.config.detection == Detection::Rack {
+        if reneged && self.config.loss.detection == Detection::Rack {
             self.timer.arm(TimerKind::Rto, now, (self.rtt.srtt() / 2).max(LEAST_RENEGING_WAIT));
             w.set_timer = false;
             return false;
@@ -166,7 +166,7 @@ impl Sender {
         if self.ca_state != CaState::Cwr {
             self.try_keep_open(now);
             // Linux up to 3.1 `tcp_moderate_cwnd`: no burst after dubious ACKs
-            if self.config.moderate_open {
+            if self.config.sending.moderate_open {
                 self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.dupthresh.degree());
             }
         }
@@ -240,7 +240,7 @@ impl Sender {
             self.board.fit();
         }
         self.ca_state = state;
-        let waits = state == CaState::Disorder && !self.config.limited_transmit;
+        let waits = state == CaState::Disorder && !self.config.loss.limited_transmit;
         self.reasons.set(Reasons::DISORDER, waits);
     }
 
@@ -375,8 +375,8 @@ impl Sender {
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
         self.usage.window_changed(now);
-        if self.ca_state <= CaState::Disorder && self.board.sacked_out >= self.config.dup_thresh {
-            self.dupthresh.lower(self.config.dup_thresh);
+        if self.ca_state <= CaState::Disorder && self.board.sacked_out >= self.config.loss.dup_thresh {
+            self.dupthresh.lower(self.config.loss.dup_thresh);
         }
         self.finish_episode(now, cwnd_before, ExitCause::Rto);
         self.set_state(now, CaState::Loss);
@@ -387,7 +387,7 @@ impl Sender {
         self.dupthresh.reset();
         // RFC 5682 §2.1 step 1: no F-RTO if the timer expires in Recovery, unless the timeout is a repeated one
         let probing = self.mtu_search.as_ref().is_some_and(|search| search.is_out());
-        self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0) && !probing;
+        self.frto = self.config.loss.frto && (new_recovery || self.patience.timeouts > 0) && !probing;
     }
 
     /// Mark all segments lost that are not SACKed (RFC 5681 §3.1); with RACK only those sent long enough ago
@@ -396,7 +396,7 @@ impl Sender {
         let (now, first) = (self.clock(now), self.board.first);
         let reneged = self.board.get(first).is(SACKED);
         if reneged {
-            if self.config.detection == Detection::Rack {
+            if self.config.loss.detection == Detection::Rack {
                 let queue = &mut self.queue;
                 self.board.join_sacked(|start, end| {
                     if let Some(queue) = queue {
@@ -409,7 +409,7 @@ impl Sender {
         if !self.sack {
             self.board.set_emulated_sacked(0);
         }
-        let spare_recent = !reneged && self.sack && self.config.detection == Detection::Rack;
+        let spare_recent = !reneged && self.sack && self.config.loss.detection == Detection::Rack;
         for n in first..self.board.next {
             let s = self.board.get(n);
             if spare_recent && n != first && s.xmit + self.rack.rtt() > now {

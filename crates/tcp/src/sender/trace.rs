@@ -132,7 +132,8 @@ impl Trace {
 impl Sender {
     /// Record the controller's variables: one row per ACK, but at most one per `interval`.
     pub fn trace_vars(&mut self, interval: Span) {
-        self.trace.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
+        self.trace.vars =
+            Some(Box::new(VarsTrace::new(self.config.sending.controller.needs().vars, interval)));
     }
 
     /// Switch records on or off.

@@ -62,7 +62,7 @@ impl Sender {
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = match self.pacer {
-            None if self.ca_state == CaState::Recovery && self.config.next_seg_rules => false,
+            None if self.ca_state == CaState::Recovery && self.config.loss.next_seg_rules => false,
             None => !self.has_new_data() || self.board.pipe() >= self.window.cwnd && !self.stream.fin_due(),
             Some(_) => self.has_new_data() && self.pacing_holds(now, self.snd_nxt),
         };

@@ -46,7 +46,8 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn has_nothing(&mut self) -> bool {
         let due = self.has_new_data() || !self.intent.is_idle() || !self.reasons.is_empty();
-        let rare = self.limits.is_some() || self.config.next_seg_rules && self.ca_state == CaState::Recovery;
+        let rare =
+            self.limits.is_some() || self.config.loss.next_seg_rules && self.ca_state == CaState::Recovery;
         if due || rare || self.buffer.as_ref().is_some_and(SendBuffer::is_due) {
             return false;
         }
@@ -120,7 +121,7 @@ impl Sender {
             if falls_back && self.snd_nxt <= self.high_seq {
                 return self.end_frto(now);
             }
-            if self.config.next_seg_rules && self.ca_state == CaState::Recovery && !self.has_new_data() {
+            if self.config.loss.next_seg_rules && self.ca_state == CaState::Recovery && !self.has_new_data() {
                 return self.next_seg_beyond(now);
             }
         }
@@ -164,10 +165,10 @@ impl Sender {
         if self.board.pipe() == 0 {
             self.start_anew(now);
         }
-        if counts && self.config.detection == Detection::Rack && self.board.get(n).is(RETRANS) {
+        if counts && self.config.loss.detection == Detection::Rack && self.board.get(n).is(RETRANS) {
             self.board.leak();
         }
-        let noted = match self.config.detection {
+        let noted = match self.config.loss.detection {
             Detection::Fack => self.board.next,
             _ => self.delivered,
         };
@@ -213,7 +214,7 @@ impl Sender {
         if self.pacing_holds(now, self.snd_nxt) {
             return None;
         }
-        let in_flight = if self.config.limited_transmit || self.ca_state != CaState::Disorder {
+        let in_flight = if self.config.loss.limited_transmit || self.ca_state != CaState::Disorder {
             self.board.pipe()
         } else {
             outstanding

@@ -105,7 +105,9 @@ impl Sender {
 
     /// Whether the reduction may be undone (Linux `tcp_may_undo`).
     fn may_undo(&self, seg: &Segment) -> bool {
-        self.config.undo && self.undo.possible() && (self.undo.all_needless() || self.packet_delayed(seg))
+        self.config.loss.undo
+            && self.undo.possible()
+            && (self.undo.all_needless() || self.packet_delayed(seg))
     }
 
     /// Restore cwnd and ssthresh from before the reduction (Linux `tcp_undo_cwnd_reduction`). `unmark`: also clear all loss marks.
@@ -152,7 +154,7 @@ impl Sender {
     /// Process a partial ACK if the original filled the hole: stop retransmitting, and undo if no
     /// retransmission is in flight (Linux `tcp_try_undo_partial`). True if retransmissions are in flight.
     pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, prior_una: u64) -> bool {
-        if !(self.config.undo && self.undo.possible() && self.packet_delayed(seg)) {
+        if !(self.config.loss.undo && self.undo.possible() && self.packet_delayed(seg)) {
             return false;
         }
         self.check_partial_reordering(prior_una);
@@ -167,7 +169,7 @@ impl Sender {
 
     /// Undo if DSACKs reported every retransmission as unnecessary (RFC 3708; Linux `tcp_try_undo_dsack`).
     pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
-        if self.config.undo && self.undo.all_needless() {
+        if self.config.loss.undo && self.undo.all_needless() {
             self.rack.recovery_undone();
             self.undo_reduction(now, false);
             return true;
@@ -177,7 +179,7 @@ impl Sender {
 
     /// Undo a spurious timeout, detected by F-RTO (RFC 5682) or as in `may_undo` (Linux `tcp_try_undo_loss`).
     pub(super) fn try_undo_loss(&mut self, now: Time, seg: &Segment, frto: bool) -> bool {
-        let proven = frto && self.config.undo; // independent of earlier undos
+        let proven = frto && self.config.loss.undo; // independent of earlier undos
         if !proven && !self.may_undo(seg) {
             return false;
         }

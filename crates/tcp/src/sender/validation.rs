@@ -83,11 +83,11 @@ impl Sender {
             return;
         }
         let rto = self.rtt.rto();
-        if !self.config.idle_restart || self.controls || idle <= rto || rto == Span::ZERO {
+        if !self.config.sending.idle_restart || self.controls || idle <= rto || rto == Span::ZERO {
             return;
         }
         self.cc.on_restart(&mut self.window, self.snd_nxt);
-        let restart = self.config.iw.min(self.window.cwnd);
+        let restart = self.config.sending.iw.min(self.window.cwnd);
         self.window.ssthresh = self.current_ssthresh();
         let mut left = idle - rto;
         let mut cwnd = self.window.cwnd;
@@ -118,7 +118,7 @@ impl Sender {
     /// Whether cwnd limits the sender (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn cwnd_limited(&self) -> bool {
-        !self.config.cwnd_validation || self.usage.is_limited(&self.window)
+        !self.config.sending.cwnd_validation || self.usage.is_limited(&self.window)
     }
 
     /// End a round of sending: arm the probe timer and validate cwnd (Linux end of `tcp_write_xmit`).
@@ -154,9 +154,9 @@ impl Sender {
             return;
         }
         self.usage.used = self.usage.used.max(packets_out);
-        if self.config.idle_restart && !self.controls && self.usage.is_stale(now, self.rtt.rto()) {
+        if self.config.sending.idle_restart && !self.controls && self.usage.is_stale(now, self.rtt.rto()) {
             if self.ca_state == CaState::Open {
-                let used = self.usage.used.max(self.config.iw);
+                let used = self.usage.used.max(self.config.sending.iw);
                 if used < self.window.cwnd {
                     self.window.ssthresh = self.current_ssthresh();
                     self.window.cwnd = (self.window.cwnd + used) >> 1;

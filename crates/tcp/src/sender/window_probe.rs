@@ -33,8 +33,8 @@ impl WindowProbes {
 
 impl Sender {
     pub(super) fn arm_window_probe(&mut self, now: Time) {
-        let base = self.rtt.rto().max(self.config.min_rto);
-        let wait = (base * (1 << self.window_probes.backoff.min(30))).min(self.config.max_rto);
+        let base = self.rtt.rto().max(self.config.timers.min_rto);
+        let wait = (base * (1 << self.window_probes.backoff.min(30))).min(self.config.timers.max_rto);
         let wait = self.clamp_probe(now, wait);
         self.timer.arm(TimerKind::Probe, now, wait);
     }
@@ -80,7 +80,7 @@ impl Sender {
             return Some(seg);
         }
         self.window_probes.unanswered += 1;
-        self.window_probes.backoff = (self.window_probes.backoff + 1).min(self.config.data_retries);
+        self.window_probes.backoff = (self.window_probes.backoff + 1).min(self.config.timers.data_retries);
         self.arm_window_probe(now);
         Some(self.bare_probe(now))
     }
@@ -97,7 +97,8 @@ impl Sender {
     /// Whether sending another probe would exceed a limit, so that the connection is given up.
     pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
         let since = *self.window_probes.since.get_or_insert(now);
-        self.patience.over(now.since(since)) || self.window_probes.unanswered >= self.config.data_retries
+        self.patience.over(now.since(since))
+            || self.window_probes.unanswered >= self.config.timers.data_retries
     }
 
     /// End the series of probes: the receiver answered, or nothing needs a probe.

@@ -258,7 +258,7 @@ impl Sender {
         let buffers = self.queue.as_ref().map_or(0, |q| {
             q.held(self.snd_una, self.snd_nxt) - self.board.shared(|start, end| q.sent_between(start, end))
         });
-        self.stream.from(self.snd_una) + self.config.buffer_overhead as u64 * buffers
+        self.stream.from(self.snd_una) + self.config.sending.buffer_overhead as u64 * buffers
         // the FIN takes no byte
     }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use ackclock_sim::workload::{FetchParams, Pace};
 
-use super::{thread, End, Fetched, WRITE};
+use super::{thread, End, Fetched};
 use crate::info::Info;
 use crate::network::host_ip;
 use crate::sys;
@@ -156,7 +156,7 @@ impl End {
         }
         self.note(port, |row| row.synack_retransmissions = synacks);
         sys::swallow(fd, params.request as usize)?;
-        let block = vec![0; WRITE.min(params.bytes as usize)];
+        let block = vec![0; self.write.min(params.bytes as usize)];
         let mut left = params.bytes;
         let mut due = self.shared.now();
         while left > 0 {

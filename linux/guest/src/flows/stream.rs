@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use ackclock_sim::scenario::spec::{FlowGroup, WorkloadConfig};
 use ackclock_sim::workload::ThrottledParams;
 
-use super::{End, WRITE};
+use super::End;
 use crate::info::Info;
 use crate::network::host_ip;
 use crate::sys;
@@ -76,9 +76,9 @@ impl End {
     /// Write `bytes` bytes, or until the flow's stop time, when the observer shuts the connection down and so ends the
     /// call. Data already accepted by the kernel is still sent.
     fn write(&self, fd: RawFd, mut bytes: u64) {
-        let block = vec![0; WRITE];
+        let block = vec![0; self.write];
         while bytes > 0 && self.shared.now() < self.stop {
-            match sys::send(fd, &block[..bytes.min(WRITE as u64) as usize]) {
+            match sys::send(fd, &block[..bytes.min(self.write as u64) as usize]) {
                 Ok(sent) => bytes -= sent as u64,
                 Err(_) => {
                     self.state().failed |= self.shared.now() < self.stop;

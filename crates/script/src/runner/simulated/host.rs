@@ -87,8 +87,11 @@ impl Host {
         let own = &setup.sysctls.profile;
         let name = if own.is_empty() { &profile.name } else { own };
         let Some(base) = Config::profile(name) else { return unsupported(1, format!("profile '{name}'")) };
-        let mut host =
-            Host { setup: Setup::kernel(), base: Config { hz: profile.hz, ..base }, path_mtu: None };
+        let mut host = Host {
+            setup: Setup::kernel(),
+            base: base.with(|set| set.timers.hz = profile.hz),
+            path_mtu: None,
+        };
         host.change(setup, 1)?;
         Ok(host)
     }
@@ -123,7 +126,7 @@ impl Host {
 
     /// Ticks per second.
     pub fn hz(&self) -> i64 {
-        self.base.hz.max(1) as i64
+        self.base.timers.hz.max(1) as i64
     }
 
     /// Ticks of the host's clock up to `at`. Ticks begin halfway between the milliseconds of a script (Linux
@@ -191,11 +194,11 @@ impl Host {
         let name = socket.controller.clone().or(self.setup.route.congctl.clone());
         let name = name.unwrap_or_else(|| s.tcp_congestion_control.clone());
         let options = if name == "cubic" { options_of(&self.setup.cubic) } else { Options::new() };
-        let Ok(controller) = Recipe::new(&name, &options, self.base.controller.shared()) else {
+        let Ok(controller) = Recipe::new(&name, &options, self.base.sending.controller.shared()) else {
             return unsupported(line, format!("congestion control '{name}'"));
         };
         let rule = match s.recovery.as_str() {
-            "" => Some(self.base.rule.clone()),
+            "" => Some(self.base.loss.rule.clone()),
             name => Rule::by_name(name),
         };
         let Some(rule) = rule else { return unsupported(line, format!("recovery rule '{}'", s.recovery)) };
@@ -211,13 +214,13 @@ impl Host {
             offer.min(self.setup.route.initrwnd.map_or(u64::MAX, |segments| segments as u64 * mss))
         };
         let offer = whole(advmss - 12 * timestamps as u32);
-        Ok(Config {
-            slow_start: match controller.needs().hystart {
+        Ok(self.base.clone().with(|set| {
+            set.sending.slow_start = match controller.needs().hystart {
                 true => Some(slow_start_of(&self.setup.cubic)),
-                false => self.base.slow_start.clone(),
-            },
+                false => self.base.sending.slow_start.clone(),
+            };
             // the kernel uses the module's value only if HyStart is off
-            switches: Switches {
+            set.switches = Switches {
                 initial_ssthresh: match self.setup.cubic.initial_ssthresh {
                     ssthresh if name == "cubic" && ssthresh > 0 && !self.setup.cubic.hystart => ssthresh,
                     _ => self.base.switches.initial_ssthresh,
@@ -228,49 +231,49 @@ impl Host {
                     _ => MtuProbing::Always,
                 },
                 ..self.base.switches.clone()
-            },
-            smss: advmss.saturating_sub(12 * timestamps as u32).max(1),
-            path_mss: self.path_mss(),
-            iw: self.setup.route.initcwnd.unwrap_or(self.base.iw),
-            sack,
-            timestamps,
-            dup_thresh: s.tcp_reordering as u32,
-            min_rto: self.setup.route.rto_min.unwrap_or(Span::from_us(s.tcp_rto_min_us)),
-            max_rto: Span::from_ms(s.tcp_rto_max_ms),
-            syn_linear_timeouts: s.tcp_syn_linear_timeouts as u8,
-            syn_retries: s.tcp_syn_retries as u8,
-            data_retries: s.tcp_retries2 as u8,
-            sack_compression: self.base.sack_compression && s.tcp_comp_sack_nr > 0,
-            tlp: self.base.tlp && matches!(s.tcp_early_retrans, 3 | 4),
-            frto: s.tcp_frto > 0,
-            idle_restart: s.tcp_slow_start_after_idle > 0,
-            dsack: s.tcp_dsack > 0,
-            ecn: ecn_use(s.tcp_ecn),
-            accecn: accecn_rules(s),
-            initial_rwnd: offer as u32,
-            initiator_rwnd: whole(advmss) as u32, // computed without the space for timestamps
-            first_buffer: buffer,
-            receive_buffer: match socket.receive_buffer {
+            };
+            set.smss = advmss.saturating_sub(12 * timestamps as u32).max(1);
+            set.sending.path_mss = self.path_mss();
+            set.sending.iw = self.setup.route.initcwnd.unwrap_or(self.base.sending.iw);
+            set.sack = sack;
+            set.timestamps = timestamps;
+            set.loss.dup_thresh = s.tcp_reordering as u32;
+            set.timers.min_rto = self.setup.route.rto_min.unwrap_or(Span::from_us(s.tcp_rto_min_us));
+            set.timers.max_rto = Span::from_ms(s.tcp_rto_max_ms);
+            set.timers.syn_linear_timeouts = s.tcp_syn_linear_timeouts as u8;
+            set.timers.syn_retries = s.tcp_syn_retries as u8;
+            set.timers.data_retries = s.tcp_retries2 as u8;
+            set.receiving.sack_compression = self.base.receiving.sack_compression && s.tcp_comp_sack_nr > 0;
+            set.loss.tlp = self.base.loss.tlp && matches!(s.tcp_early_retrans, 3 | 4);
+            set.loss.frto = s.tcp_frto > 0;
+            set.sending.idle_restart = s.tcp_slow_start_after_idle > 0;
+            set.receiving.dsack = s.tcp_dsack > 0;
+            set.ecn = ecn_use(s.tcp_ecn);
+            set.accecn = accecn_rules(s);
+            set.receiving.initial_rwnd = offer as u32;
+            set.receiving.initiator_rwnd = whole(advmss) as u32; // computed without the space for timestamps
+            set.receiving.first_buffer = buffer;
+            set.receiving.receive_buffer = match socket.receive_buffer {
                 Some(_) => buffer,
                 None => (s.tcp_rmem[2] / 2).max(buffer),
-            },
-            receive_memory: match socket.receive_buffer {
+            };
+            set.receiving.receive_memory = match socket.receive_buffer {
                 Some(_) => 2 * buffer,
                 None => s.tcp_rmem[2].max(2 * buffer),
-            },
-            shrink_window: s.tcp_shrink_window > 0,
-            base_mss: s.tcp_base_mss as u32,
-            ip_header: self.setup.ip_header,
-            pacing: Pacing {
+            };
+            set.receiving.shrink_window = s.tcp_shrink_window > 0;
+            set.sending.base_mss = s.tcp_base_mss as u32;
+            set.ip_header = self.setup.ip_header;
+            set.sending.pacing = Pacing {
                 on: self.setup.qdisc == Qdisc::Fq || socket.max_pacing_rate.is_some(),
                 initial_window: false,
                 measured: true,
                 ss_percent: s.tcp_pacing_ss_ratio as u32,
                 ca_percent: s.tcp_pacing_ca_ratio as u32,
                 most: socket.max_pacing_rate.unwrap_or(u64::MAX),
-            },
-            validate: Some(Span::from_ms(s.tcp_invalid_ratelimit)),
-            buffers: Some(Buffers {
+            };
+            set.validate = Some(Span::from_ms(s.tcp_invalid_ratelimit));
+            set.sending.buffers = Some(Buffers {
                 limit: Some(self.send_limit(socket)),
                 notsent_lowat: match socket.notsent_lowat.unwrap_or(s.tcp_notsent_lowat) {
                     0 | 0xffff_ffff => u64::MAX,
@@ -281,14 +284,13 @@ impl Host {
                     win_divisor: s.tcp_tso_win_divisor as u32,
                 }),
                 call_bytes: u64::MAX, // the script determines the size of each write
-            }),
-            ledger: true,
-            explicit_reads: true,
-            tick_phase: self.base.tick().0 / 2,
-            controller,
-            rule,
-            ..self.base.clone()
-        })
+            });
+            set.ledger = true;
+            set.receiving.explicit_reads = true;
+            set.timers.tick_phase = self.base.tick().0 / 2;
+            set.sending.controller = controller;
+            set.loss.rule = rule;
+        }))
     }
 }
 

@@ -185,8 +185,8 @@ impl Sockets {
         let s = &stack.host.setup.sysctls;
         let timestamps = s.tcp_timestamps > 0 && segment.has_ts;
         let mut config = stack.host.config(line, &options, timestamps, s.tcp_sack > 0)?;
-        config.syn_retries = s.tcp_synack_retries as u8;
-        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initial_rwnd);
+        config.timers.syn_retries = s.tcp_synack_retries as u8;
+        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.receiving.initial_rwnd);
         let shift = stack.host.shift(&options);
         stack.conn = Some(Connection::responder(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), false);
@@ -212,7 +212,7 @@ impl Sockets {
         let s = &stack.host.setup.sysctls;
         let scales = s.tcp_window_scaling > 0;
         let config = stack.host.config(line, &options, s.tcp_timestamps > 0, s.tcp_sack > 0)?;
-        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initiator_rwnd);
+        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.receiving.initiator_rwnd);
         stack.conn = Some(Connection::initiator(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), true);
         self.begin(true);

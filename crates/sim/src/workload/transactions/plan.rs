@@ -135,7 +135,7 @@ impl Params for TransactionsParams {
             other => {
                 // the initial window is the only TCP setting in use
                 let any = Config::profile("rfc").expect("invariant: a profile of that name");
-                quic = Rc::new(Config { iw: other.initial_window(), ..any });
+                quic = Rc::new(any.with(|set| set.sending.iw = other.initial_window()));
                 &quic
             }
         };
@@ -254,14 +254,14 @@ impl Plan {
     ) -> Result<(Rc<Plan>, Process), Error> {
         let process = process(params, place, &wire, offered)?;
         let mut tally = |config: &Rc<Config>, threshold: u64| {
-            tallies.push(Tally::new(place.index as u32, config.iw));
+            tallies.push(Tally::new(place.index as u32, config.sending.iw));
             Start { threshold, config: config.clone(), tally: tallies.len() as u32 - 1 }
         };
         let mut mix = Vec::new();
         let mut below = 0.0;
         for entry in &params.initial_window_mix {
             below += entry.share;
-            let config = Config { iw: entry.segments, ..Config::clone(config) };
+            let config = Config::clone(config).with(|set| set.sending.iw = entry.segments);
             mix.push(tally(&Rc::new(config), threshold(below)));
         }
         if mix.is_empty() {

@@ -73,13 +73,13 @@ fn config() -> impl Strategy<Value = Config> {
     let odds = (0..4usize, 0..6u8, 0..6u8, 0..6u8, 0..6u8, any::<[bool; 3]>());
     odds.prop_map(|(profile, calls, cheats, splits, sack, [compression, dsack, shrinks])| {
         let mut config = Config::profile(PROFILES[profile]).expect("a profile");
-        config.explicit_reads = calls == 0;
-        config.optimistic_acks = (cheats == 0).then_some(1 << 14);
+        config.receiving.explicit_reads = calls == 0;
+        config.receiving.optimistic_acks = (cheats == 0).then_some(1 << 14);
         config.switches.ack_splits = if splits == 0 { 3 } else { 1 };
         config.sack = sack > 0;
-        config.sack_compression &= compression;
-        config.dsack &= dsack;
-        config.shrink_window |= shrinks;
+        config.receiving.sack_compression &= compression;
+        config.receiving.dsack &= dsack;
+        config.receiving.shrink_window |= shrinks;
         config
     })
 }
@@ -147,10 +147,10 @@ proptest! {
         steps in prop_oneof![prop::collection::vec(step(25), 1..250), prop::collection::vec(step(3), 1..250)],
     ) {
         let new = || {
-            let mut receiver = Receiver::new(&config, Ticks::new(config.tick(), 0, config.wheel));
+            let mut receiver = Receiver::new(&config, Ticks::new(config.tick(), 0, config.timers.wheel));
             receiver.negotiated(true, true);
             receiver.on_syn();
-            receiver.begin(Time(1));
+            receiver.begin(Time(1), 1448);
             receiver
         };
         let (mut plain, mut general) = (new(), new());
