@@ -100,7 +100,9 @@ OUT = {LINK + "outage": {"at": "300 ms", "lasts": "100 ms", "arrivals": "wait"}}
 STRIPS = {**MARKS, STACK + "ecn": "ask", LINK + "ecn_fault": {"what": "strip-ce", "at": "after"}}
 LATE = {LINK + "reorder": {"probability": "2 %", "extra_delay": "5 ms"}}
 SAID = work("conversation", repeat=5, steps=[{"client": "200 bytes"}, {"server": "2 x 1 kB"}])
+READS = {FLOW + "reader": {"rate": "2 Mbit/s"}}
 EARLY = {LINK + "netem_jitter": {"deviation": "2 ms", "distribution": "normal"}}
+NETEM = {"kind": "netem-limit", "limit": "100 packets"}
 BUCKET = {LINK + "capacity": {"kind": "token-bucket", "burst": "20 kB"}}
 
 
@@ -147,6 +149,17 @@ def rows() -> list[Row]:
         Row(key=STACK + "send_buffer", value="60000 bytes"),
         Row(key=STACK + "max_pacing_rate", value="5 Mbit/s"),
         *(Row(key=STACK + key, value=True, given=SAID) for key in ("nodelay", "cork", "quickack")),
+        *(
+            Row(key=f"{FLOW}reader{key}", value=value, given=given)
+            for key, value, given in (
+                ("", {"rate": "2 Mbit/s"}, {}),
+                (".rate", "4 Mbit/s", READS),
+                (".read", "3 kB", READS),
+                (".pause", "40 ms", READS),
+                (".wait", "300 ms", READS),
+                (".end", "sender", {**SAID, **READS}),
+            )
+        ),
         Row(key=STACK + "pacing", value=True),
         Row(key=STACK + "reordering", value=20, given=LOSSY),
         Row(key=STACK + "initial_receive_window", value=3),
@@ -320,6 +333,7 @@ def rows() -> list[Row]:
                 ("loss", {"kind": "listed", "packets": [30]}, {}),
                 ("loss", {"kind": "scripted", "drops": [{"first": 30}]}, {}),
                 ("loss", {"kind": "policer", "rate": "5 Mbit/s", "bucket": "20 kB"}, {}),
+                ("loss", {"kind": "load", "rate": "20 Mbit/s", "full": "2 %"}, {}),
                 ("jitter", "5 ms", {}),
                 ("reorder", {"probability": "2 %", "extra_delay": "5 ms"}, {}),
                 ("capacity", {"kind": "schedule", "steps": [{"at": "500 ms", "rate": "5 Mbit/s"}]}, {}),
@@ -433,6 +447,7 @@ def rows() -> list[Row]:
                 ("netem_jitter.deviation", "4 ms", EARLY, "relay"),
                 ("netem_jitter.distribution", "pareto", EARLY, "relay"),
                 ("netem_jitter.correlation", "50 %", EARLY, "relay"),
+                ("netem_jitter.before_rate", True, {**EARLY, LINK + "queue": NETEM}, "relay"),
                 ("capacity.burst", "50 kB", BUCKET, "relay"),
                 (
                     "merging.gro_flush_timeout",

@@ -97,7 +97,10 @@ impl Link {
             _ => Kind::More,
         };
         Link {
-            tells: config.merging.is_some() || config.duplicate > 0.0 || config.corrupt > 0.0,
+            tells: config.merging.is_some()
+                || config.duplicate > 0.0
+                || config.corrupt > 0.0
+                || extras.as_ref().is_some_and(|extras| extras.delays_first()),
             kind,
             ahead: Ahead::of(config),
             on_wire: 0,
@@ -246,7 +249,7 @@ impl Link {
         if self.tells {
             return self.take_and_tell(pool, now, id, load);
         }
-        self.take_behind_card(pool, now, id, load)
+        self.take_behind_card::<false>(pool, now, id, load)
     }
 
     /// [`Link::take`] for a link with a merging NIC, or with duplicated or damaged packets.
@@ -261,7 +264,10 @@ impl Link {
             self.reach_card(pool, now, id);
             return Ok(None);
         }
-        let taken = self.take_behind_card(pool, now, id, load)?;
+        let taken = match self.extras().is_some_and(Extras::delays_first) {
+            false => self.take_behind_card::<false>(pool, now, id, load),
+            true => self.take_behind_card::<true>(pool, now, id, load),
+        }?;
         match taken {
             // the copy is offered next; damage is detected at departure
             Some(delivery)
@@ -274,8 +280,8 @@ impl Link {
         }
     }
 
-    /// [`Link::take`] for a link with any features, behind its NIC.
-    fn take_behind_card(
+    /// [`Link::take`] for a link with any features, behind its NIC. `FIRST`: see [`Extras::delays_first`].
+    fn take_behind_card<const FIRST: bool>(
         &mut self,
         pool: &mut Pool,
         now: Time,
@@ -335,7 +341,8 @@ impl Link {
                 return Err(why);
             }
         }
-        let (start, end) = self.transmit(now.max(busy_until), load);
+        let ready = if FIRST { self.ready_at(now) } else { now };
+        let (start, end) = self.transmit(ready.max(busy_until), load);
         let rest = self.rest();
         if let Some(thinner) = rest.extras.as_mut().and_then(|extras| extras.thinner.as_mut()) {
             thinner.note(pool, now, id, start);
@@ -343,7 +350,7 @@ impl Link {
         if start > now {
             rest.crowd.wait(now, start, load);
         }
-        let hands_down = matches!(rest.queue, Queue::NetemLimit(_));
+        let hands_down = matches!(rest.queue, Queue::NetemLimit(_)) && !FIRST;
         Ok(self.send(pool, [now, now], id, if hands_down { start } else { end }))
     }
 
@@ -498,8 +505,10 @@ impl Link {
             None => leaves + delay,
             Some(capacity) => capacity.delivery(leaves),
         };
-        if let Some(jitter) = &mut extras.netem_jitter {
-            delivery = jitter.apply(leaves, delivery);
+        match &mut extras.netem_jitter {
+            Some(jitter) if jitter.before_rate => delivery = leaves,
+            Some(jitter) => delivery = jitter.apply(leaves, delivery),
+            None => {}
         }
         if let Some(jitter) = &mut extras.jitter {
             delivery = jitter.apply(delivery);
@@ -532,6 +541,14 @@ impl Link {
         }
         rest.next = rest.next.min(delivery);
         None
+    }
+
+    /// Time before which an arriving packet is not transmitted: netem delays it first, if it does so before the rate.
+    #[inline]
+    fn ready_at(&mut self, now: Time) -> Time {
+        let delay = self.delay;
+        let jitter = self.extras_mut().and_then(|extras| extras.netem_jitter.as_mut());
+        jitter.filter(|jitter| jitter.before_rate).map_or(now, |jitter| jitter.apply(now, now + delay))
     }
 
     /// Start of a transmission that may begin no earlier than `earliest`.

@@ -3,13 +3,13 @@
 //!
 //! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), paraphrased. Tables with 4,096 entries
 //! in units of 1/8192 of the deviation, netem's format, are computed from the distributions' formulas; iproute2's
-//! files are not used (decision 0065). Differs: the random numbers come from one of our streams. With a rate, netem
-//! delays packets before it transmits them; a link here delays them afterwards.
+//! files are not used (decision 0065). Differs: the random numbers come from one of our streams. A link
+//! with a rate delays packets after their transmission, unless `before_rate` is set; netem always delays them before.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-use ackclock_core::schema::{Takes, DURATION};
+use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{choice, table, Span, Stream, Time};
 
 use crate::pool::PacketId;
@@ -29,6 +29,9 @@ table! {
         /// Correlation of successive draws of netem's generator. As in Linux, it applies to numbers that are then taken
         /// modulo the range, so the delays themselves are only weakly correlated.
         correlation: f64 = Takes::Share, 0.0;
+        /// With a rate: packets are delayed before their transmission, as by netem with `delay` and `rate` in one
+        /// discipline, whose limit is a queue of kind "netem-limit". Otherwise they are delayed after it.
+        before_rate: bool = FLAG, false;
     }
 }
 
@@ -138,6 +141,8 @@ pub(crate) struct Drawn {
     rho: u32,
     last: u32,
     stream: Stream,
+    /// Whether packets are delayed before their transmission.
+    pub(crate) before_rate: bool,
     /// Latest delivery so far, if packets keep their order.
     latest: Time,
     /// Packets on the wire in order of delivery; `None` if packets keep their order.
@@ -154,6 +159,7 @@ impl Drawn {
             rho: config.rho(),
             last: 0,
             stream,
+            before_rate: config.before_rate,
             latest: Time::ZERO,
             order: overtakes.then(VecDeque::new),
         })
@@ -235,7 +241,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn drawn(distribution: Shape, correlation: f64) -> Vec<f64> {
-        let config = NetemJitter { deviation: Span(MS), distribution, correlation };
+        let config = NetemJitter { deviation: Span(MS), distribution, correlation, before_rate: false };
         let mut jitter = Drawn::new(Some(&config), true, Stream::new(3, "test")).expect("given");
         (0..100_000).map(|_| jitter.offset() as f64 / MS as f64).collect()
     }
@@ -253,6 +259,41 @@ mod tests {
         let n = values.len() as f64;
         let inner = values.iter().enumerate().filter(|(_, v)| v.abs() < 3.99);
         inner.map(|(k, &v)| (shape.below(v) - k as f64 / n).abs()).fold(0.0, f64::max)
+    }
+
+    /// Departure of netem's queue (`netem_enqueue`): behind the last packet, or when the packet's own delay is over.
+    #[test]
+    fn before_a_rate_packets_are_delayed_and_then_transmitted_as_by_netem() {
+        let jitter = NetemJitter {
+            deviation: Span(4 * MS),
+            distribution: Shape::Normal,
+            correlation: 0.0,
+            before_rate: true,
+        };
+        let config = LinkConfig {
+            netem_jitter: Some(jitter.clone()),
+            queue: crate::QueueConfig::NetemLimit(crate::queue::NetemLimitParams { limit: 12 }),
+            ..LinkConfig::new("l", Rate(12_000_000), Span(10 * MS))
+        };
+        let mut link = SoleLink::new(&config, 5);
+        let stream = Stream::new(5, "l.netem-jitter");
+        let mut drawn = Drawn::new(Some(&jitter), false, stream).expect("given");
+        let (mut inside, mut refused) = (Vec::<u64>::new(), 0);
+        for n in 0..2_000u64 {
+            let now = n * 700_000 / 1000 * 1000;
+            while link.poll(Time(now)).is_some() {}
+            inside.retain(|&leaves| leaves > now);
+            let taken = link.offer(Time(now), Packet { bytes: 1500, ..Packet::default() }).is_ok();
+            assert_eq!(taken, inside.len() < 12, "packet {n}");
+            refused += !taken as u32;
+            if taken {
+                let ready = (now as i64 + (10 * MS) as i64 + drawn.offset()).max(now as i64) as u64;
+                let last = inside.last().copied().unwrap_or(0);
+                inside.push(ready.max(last) + MS);
+            }
+            assert_eq!(link.next_event(), inside.first().map_or(Time::NEVER, |&at| Time(at)), "packet {n}");
+        }
+        assert!(refused > 100, "the limit matters");
     }
 
     #[test]
@@ -277,7 +318,12 @@ mod tests {
 
     #[test]
     fn correlation_is_that_of_the_generator() {
-        let config = NetemJitter { deviation: Span(MS), distribution: Shape::Normal, correlation: 0.5 };
+        let config = NetemJitter {
+            deviation: Span(MS),
+            distribution: Shape::Normal,
+            correlation: 0.5,
+            before_rate: false,
+        };
         let mut jitter = Drawn::new(Some(&config), true, Stream::new(3, "test")).expect("given");
         let numbers: Vec<f64> = (0..100_000).map(|_| jitter.number() as f64).collect();
         let (mean, deviation) = moments(&numbers);
@@ -287,8 +333,12 @@ mod tests {
     }
 
     fn arrivals(rate: Rate) -> Vec<(u64, u32)> {
-        let netem_jitter =
-            Some(NetemJitter { deviation: Span(5 * MS), distribution: Shape::Normal, correlation: 0.0 });
+        let netem_jitter = Some(NetemJitter {
+            deviation: Span(5 * MS),
+            distribution: Shape::Normal,
+            correlation: 0.0,
+            before_rate: false,
+        });
         let mut link =
             SoleLink::new(&LinkConfig { netem_jitter, ..LinkConfig::new("l", rate, Span(20 * MS)) }, 1);
         let mut got = Vec::new();
@@ -325,7 +375,12 @@ mod tests {
 
     #[test]
     fn a_delay_is_never_below_zero() {
-        let config = NetemJitter { deviation: Span(9 * MS), distribution: Shape::Uniform, correlation: 0.0 };
+        let config = NetemJitter {
+            deviation: Span(9 * MS),
+            distribution: Shape::Uniform,
+            correlation: 0.0,
+            before_rate: false,
+        };
         let mut jitter = Drawn::new(Some(&config), true, Stream::new(3, "test")).expect("given");
         let at = |jitter: &mut Drawn| jitter.apply(Time(100 * MS), Time(101 * MS)).0;
         let all: Vec<u64> = (0..1000).map(|_| at(&mut jitter)).collect();

@@ -193,7 +193,6 @@ impl Netem {
 
     /// Return the discipline for netlink and `tc`.
     pub fn qdisc(&self) -> Qdisc {
-        let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64
         let made = Qdisc::new("netem").begins(&[0, self.limit, self.loss, 0, self.duplicate, 0]);
         let delay = match (&self.jitter, self.delay_ns) {
@@ -254,6 +253,15 @@ pub fn share(p: f64) -> u32 {
     libm::rint(p * 4_294_967_296.0).min(u32::MAX as f64) as u32
 }
 
+/// Format a probability for `tc` as the shortest percentage that `tc` reads as this one.
+fn percent(share: u32) -> String {
+    let exact = 100.0 * share as f64 / 4_294_967_296.0;
+    let read = |text: &str| text.parse::<f64>().map(|x| libm::rint(x / 100.0 * u32::MAX as f64) as u32);
+    let mut words = (3..11).map(|digits| general(exact, digits));
+    let shortest = words.find(|text| read(text) == Ok(share));
+    format!("{}%", shortest.unwrap_or_else(|| general(exact, 10)))
+}
+
 /// Format a time for `tc`.
 pub fn time(ns: u64) -> String {
     match ns % 1000 {
@@ -299,6 +307,21 @@ mod tests {
         ];
         for (x, digits, text) in cases {
             assert_eq!(general(x, digits), text);
+        }
+    }
+
+    #[test]
+    fn percentages_are_read_by_tc_as_they_were() {
+        let cases = [
+            (0.001, "0.1%"),
+            (0.2, "20%"),
+            (0.8, "80%"),
+            (1.0, "100%"),
+            (0.0, "0%"),
+            (1.0 / 3.0, "33.33333333%"),
+        ];
+        for (p, text) in cases {
+            assert_eq!(percent(share(p)), text);
         }
     }
 

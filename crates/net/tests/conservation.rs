@@ -9,8 +9,8 @@ use ackclock_net::capacity::{
 };
 use ackclock_net::ecn_fault::{EcnChange, Place as Where};
 use ackclock_net::loss::{
-    BernoulliParams, Drop, GilbertElliottParams, InTimeParams, ListedParams, Per, PeriodicParams,
-    PolicerParams, ScriptedParams,
+    BernoulliParams, ByLoadParams, Drop, GilbertElliottParams, InTimeParams, ListedParams, Per,
+    PeriodicParams, PolicerParams, ScriptedParams,
 };
 use ackclock_net::netem_jitter::{NetemJitter, Shape};
 use ackclock_net::outage::Arrivals;
@@ -124,6 +124,9 @@ fn loss() -> impl Strategy<Value = LossConfig> {
         }),
         (prop::collection::vec(1u64..200, 1..9), applies_to())
             .prop_map(|(packets, applies_to)| LossConfig::Listed(ListedParams { packets, applies_to })),
+        (1u64..10_000_000_000, 0.0..1.0, 1u64..200_000).prop_map(|(rate, full, window)| {
+            LossConfig::ByLoad(ByLoadParams { rate: Rate(rate), full, idle: 0.01, window: Span(window) })
+        }),
         Just(LossConfig::Scripted(ScriptedParams { drops: vec![drop] })),
         (1u64..10_000_000_000, 0u64..90_000).prop_map(|(rate, bucket)| {
             LossConfig::Policer(PolicerParams { rate: Rate(rate), bucket, initial: None, per: Per::Flow })
@@ -194,23 +197,29 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         },
     ));
     let shape = prop_oneof![Just(Shape::Uniform), Just(Shape::Normal), Just(Shape::Pareto)];
-    let netem = prop::option::of((1u64..20_000, shape, 0.0..1.0).prop_map(
-        |(deviation, distribution, correlation)| NetemJitter {
+    let netem = prop::option::of((1u64..20_000, shape, 0.0..1.0, any::<bool>()).prop_map(
+        |(deviation, distribution, correlation, before_rate)| NetemJitter {
             deviation: Span(deviation),
             distribution,
             correlation,
+            before_rate,
         },
     ));
     let odd = prop_oneof![3 => Just((0.0, 0.0)), 1 => (0.0..0.5, 0.0..0.5)];
     let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault, outage, netem, odd);
     (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity(), more).prop_map(
         |(rate, delay, queue, loss, jitter, reorder, capacity, more)| {
-            let (wifi, aggregate, ecn_fault, outage, netem_jitter, (duplicate, corrupt)) = more;
+            let (wifi, aggregate, ecn_fault, outage, mut netem_jitter, (duplicate, corrupt)) = more;
             // a token bucket needs a finite rate; netem jitter that reorders excludes `reorder`
             let bucket = matches!(capacity, Some(CapacityConfig::TokenBucket(_)));
             let rate = if bucket && rate == Rate::INFINITE { Rate(1_000_000_000) } else { rate };
             let overtake = netem_jitter.is_some() && rate == Rate::INFINITE && capacity.is_none();
             let reorder = reorder.filter(|_| !overtake);
+            // jitter before the rate needs a rate, and netem's own limit
+            let netem = queue == QueueConfig::UNLIMITED || matches!(queue, QueueConfig::NetemLimit(_));
+            if let Some(jitter) = &mut netem_jitter {
+                jitter.before_rate &= netem && rate != Rate::INFINITE && capacity.is_none();
+            }
             LinkConfig {
                 netem_jitter,
                 queue,

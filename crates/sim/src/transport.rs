@@ -589,6 +589,11 @@ impl Transport {
         }
     }
 
+    /// Payload bytes that the application at this end has read, and whether it has read the end of the stream.
+    pub fn has_read(&self) -> (u64, bool) {
+        self.tcp().map_or_else(|| (self.received(), self.peer_closed()), Connection::has_read)
+    }
+
     /// Received payload bytes, including those after a gap.
     pub fn arrived(&self) -> u64 {
         match self {

@@ -12,6 +12,7 @@ mod media;
 pub mod needs;
 mod one_way;
 pub mod population;
+mod reader;
 mod throttled;
 pub mod transactions;
 mod transfer;
@@ -30,6 +31,7 @@ use crate::transport::TransportConfig;
 use crate::workload::flow::{ClientRow, Flow, Journal};
 use crate::world::layout::Layout;
 use crate::world::{ConnId, World, SENDER};
+pub use ackclock_tcp::ReadingPace;
 pub use arrivals::{Arrivals, ArrivalsConfig};
 use bulk::{Bulk, BulkParams};
 use bursts::{Bursts, BurstsParams};
@@ -38,6 +40,7 @@ use datagrams::{ConstantRateParams, Datagrams, OnOffParams, VoiceParams};
 pub use fetch::{Fetch, FetchParams, Pace};
 use media::{Media, MediaParams};
 use population::PopulationParams;
+pub use reader::{ReaderParams, SlowEnd};
 pub use throttled::{Throttled, ThrottledParams};
 pub use transactions::{Offered, Transactions, TransactionsParams};
 pub use transfer::{Transfer, TransferParams};
@@ -79,6 +82,12 @@ macro_rules! workloads {
             pub fn carried_by_quic() -> Vec<&'static str> {
                 let all = [$(($params::TABLE.kind, $params::over_quic())),+];
                 all.iter().filter(|(_, carried)| *carried).map(|(kind, _)| *kind).collect()
+            }
+
+            /// Kinds of workloads whose data an application may read slowly.
+            pub fn read_slowly() -> Vec<&'static str> {
+                let all = [$(($params::TABLE.kind, $params::may_read_slowly())),+];
+                all.iter().filter(|(_, may)| *may).map(|(kind, _)| *kind).collect()
             }
         }
 
@@ -139,6 +148,14 @@ pub trait Params {
 
     /// Whether QUIC may also carry the flows.
     fn over_quic() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
+    /// Whether an application may read the data slowly.
+    fn may_read_slowly() -> bool
     where
         Self: Sized,
     {
@@ -313,6 +330,10 @@ impl Context<'_> {
         let conn = self.world.open(flow.id, initiator, config, flow.traced);
         self.world.notes(conn).place = flow.open.len() as u32;
         flow.open.push((conn, idx));
+        if let Some(reader) = flow.reader.clone() {
+            self.world.read_slowly(conn, |host| reader.pace(host));
+        }
+        let flow = &mut *self.flow;
         if flow.limits {
             flow.overlaps |= flow.open.len() > 1;
             let now = self.world.now();

@@ -231,3 +231,15 @@ fn a_card_cuts_packets_of_several_segments_up() {
     assert!(whole_acks * 3 < whole, "one ACK a packet: {whole_acks} of {whole}");
     assert!(cut_acks * 5 > cut * 2, "an ACK for every second segment: {cut_acks} of {cut}");
 }
+
+/// fq's `horizon` bounds how long a packet waits: a socket that paces slowly stamps its packets with departure times that
+/// lie further ahead, and their ACKs arrive before those (Linux: an RTT of zero, `tcp_stamp_us_delta`).
+#[test]
+fn an_ack_before_the_departure_time_is_an_rtt_of_zero() {
+    let flow = format!(r#"{BULK}, "host": "a", "stack": {{"max_pacing_rate": 1000000}}"#);
+    let fq =
+        |rules: &str| play(&flow, &format!(r#"{{"name": "a", "queue": {{"kind": "fq"{rules}}}}}"#), 20, 1);
+    let sent = |output: &Output| output.table("flows").integers("sent_packets")[0];
+    let (waits, capped) = (fq(""), fq(r#", "horizon": 1000000, "horizon_drop": false"#));
+    assert!(sent(&capped) > sent(&waits), "{} {}", sent(&capped), sent(&waits));
+}

@@ -31,6 +31,7 @@ fn loss() -> impl Strategy<Value = &'static str> {
         1 => Just(r#""loss": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.3},"#),
         1 => Just(r#""loss": {"kind": "gilbert-elliott-in-time", "good": {"kind": "constant", "value": 0.3}, "bad": {"kind": "exponential", "mean": 0.004}},"#),
         1 => Just(r#""loss": {"kind": "policer", "rate": 5000000, "bucket": 30000, "per": "flow"},"#),
+        1 => Just(r#""loss": {"kind": "load", "rate": 5000000, "full": 0.1},"#),
     ]
 }
 

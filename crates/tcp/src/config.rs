@@ -449,17 +449,30 @@ impl Config {
     pub fn offer_first_buffer(&mut self) {
         let first = self.receiving.first_buffer;
         // An unscaled window field, such as that of a SYN, can express at most 65,535.
-        let whole =
-            |segment: u64| (if first > segment { first / segment * segment } else { first }).min(65_535);
+        let whole = |segment: u64| whole_segments(first, segment).min(65_535);
         let segment = self.payload() as u64;
         self.receiving.initial_rwnd = whole(segment) as u32;
         self.receiving.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
     }
 
     /// Set the first window of the end that connects to this many segments, without timestamps, of which it does not know
-    /// yet (Linux `tcp_connect_init`).
-    pub fn offer_first_segments(&mut self, segments: u32) {
-        self.receiving.initiator_rwnd = segments.saturating_mul(self.payload() + 12 * self.timestamps as u32);
+    /// yet (Linux `tcp_connect_init`). The first buffer is enlarged for them, but not beyond the largest one, `receive_buffer`,
+    /// if that is set; both ends then offer at most the whole segments that fit (Linux: a route's `initrwnd` and
+    /// `tcp_rmem`).
+    pub fn offer_first_segments(&mut self, segments: u32, receive_buffer: Option<u64>) {
+        let payload = self.payload();
+        let sizes = [payload, payload + 12 * self.timestamps as u32];
+        let mut first = sizes.map(|size| segments.saturating_mul(size));
+        let receiving = &mut self.receiving;
+        if let Some(bytes) = receive_buffer {
+            let most = Share::default().window(receiving.receive_memory);
+            receiving.first_buffer = receiving.first_buffer.max(first[0].into()).min(most);
+            receiving.receive_buffer = bytes;
+            let fits = sizes.map(|size| whole_segments(receiving.first_buffer, size.into()) as u32);
+            first = [first[0].min(fits[0]), first[1].min(fits[1])];
+            receiving.initial_rwnd = first[0];
+        }
+        receiving.initiator_rwnd = first[1];
     }
 
     /// Length of a timer tick; zero: exact timers.
@@ -468,5 +481,13 @@ impl Config {
             0 => Span::ZERO,
             hz => Span(1_000_000_000 / hz as u64),
         }
+    }
+}
+
+/// Bytes of the whole segments that fit into a buffer, or all of it if none fits.
+fn whole_segments(buffer: u64, segment: u64) -> u64 {
+    match buffer > segment {
+        true => buffer / segment * segment,
+        false => buffer,
     }
 }

@@ -306,6 +306,8 @@ impl Connection {
             if self.sender.now().is_some_and(|sender| sender.patience.failed) {
                 self.go_to(State::Failed);
             }
+        } else if self.receiver.turn() <= now {
+            self.receiver.on_timer(now, self.sender.rtt().1);
         }
     }
 
@@ -341,6 +343,7 @@ impl Connection {
                 self.keeper.as_ref().map_or(at, |k| at.min(k.at))
             }
             State::SynSent | State::SynReceived => self.syn_deadline,
+            State::Done => self.receiver.turn(), // a slow application still reads
             _ => Time::NEVER,
         }
     }

@@ -26,6 +26,7 @@ pub use connection::{AccurateMarks, Connection, Due, Halves, Info, KeepAlive, St
 pub use ledger::Ledger;
 pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
+pub use receiver::ReadingPace;
 pub use sender::{AckNews, Held, Hold, Occasion, Record, Repair, Timers, VarsRow, VarsTrace, Windows};
 pub use stats::{SlowStartEnd, SlowStartExit, Stats, Times};
 pub use ticks::Armed;

@@ -23,14 +23,16 @@ use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{Segment, Span, Time};
 
 use crate::config::{Config, DelayedAck};
-use crate::rwnd::{ReceiveWindow, FIRST_MSS};
+use crate::rwnd::{ReceiveWindow, FIRST_MSS, LEAST_MSS};
 use crate::ticks::Ticks;
 pub(crate) use accurate::{first_option, Accurate};
 use acks::{Acknowledging, Sizes};
 use cheats::Cheats;
 use ecn::Marks;
 use headers::Stamps;
+use queues::Last;
 use reading::Reader;
+pub use reading::ReadingPace;
 use reassembly::Reassembly;
 pub(crate) use resting::Resting;
 
@@ -111,10 +113,17 @@ impl Receiver {
     }
 
     /// Start at the end of the handshake. Inter-arrival times are measured from here (Linux
-    /// `tcp_finish_connect`: `lrcvtime`).
-    pub fn begin(&mut self, now: Time) {
+    /// `tcp_finish_connect`: `lrcvtime`). The first estimate of the peer's segment size is at most `smss`, the payload of
+    /// the segments that this end sends (`tcp_initialize_rcv_mss`): only a segment as large as the estimate measures the RTT.
+    pub fn begin(&mut self, now: Time, smss: u32) {
         self.acks.last_data = now;
         self.window.begin(now);
+        let smss = smss.min((self.window.told() / 2).min(FIRST_MSS.into()) as u32).max(LEAST_MSS);
+        if self.acks.mode == DelayedAck::Linux && smss < self.sizes.rcv_mss {
+            self.sizes.rcv_mss = smss;
+            self.window.expect(smss);
+        }
+        self.begin_reading(now);
     }
 
     /// Account for the peer's SYN, which has offset 0.
@@ -279,7 +288,15 @@ impl Receiver {
             self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
             let in_order = self.memory(waiting) - self.assembly.gathered;
+            let before = self.assembly.gathered;
             let kept = self.insert(start, end);
+            if self.reader.explicit {
+                self.reserve(
+                    self.window.packet_memory(seg.len),
+                    self.assembly.gathered.saturating_sub(before),
+                );
+                self.doubt_memory();
+            }
             if self.acks.early.is_some() {
                 self.acks.decrement_quickack(&self.window);
                 self.acks.acknowledged();
@@ -314,6 +331,7 @@ impl Receiver {
     #[inline(always)]
     fn accept<const PLAIN: bool>(&mut self, now: Time, seg: &Segment, end: u64, rto: Span) -> Option<u64> {
         let (explicit_reads, linux) = (!PLAIN && self.reader.explicit, self.is_linux::<PLAIN>());
+        let behind = !PLAIN && !explicit_reads && seg.seq == self.rcv_nxt;
         self.rcv_nxt = end;
         self.acks.pending = true;
         if PLAIN {
@@ -323,7 +341,8 @@ impl Receiver {
         if seg.len > 0 {
             self.window.measure_window(now, end);
         }
-        let arrived = self.window.packet_memory(seg.len);
+        let joined = if behind { self.join_unread(seg) } else { None };
+        let arrived = joined.unwrap_or_else(|| self.window.packet_memory(seg.len));
         let taken = match explicit_reads {
             _ if PLAIN => arrived,
             true => self.memory(self.received() - self.reader.read),
@@ -342,11 +361,17 @@ impl Receiver {
         if PLAIN {
             self.window.take(arrived);
             (self.reader.unread, self.reader.first_unread) = (arrived, end);
+            self.reader.last = Last::Alone(seg.len);
             return Some(end);
+        }
+        if joined.is_none() {
+            self.reader.last = Last::Alone(seg.len);
         }
         let gap = !self.assembly.out_of_order.is_empty();
         let (buffer, memory) = if gap { self.close_gaps(seg) } else { (end, 0) };
         if explicit_reads {
+            self.predict_memory(taken);
+            self.wake_reader(now);
             return None;
         }
         let queued = self.rcv_nxt - end;
@@ -354,7 +379,7 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.assembly.beyond(self.rcv_nxt));
         }
         if gap || linux {
-            if self.reader.unread == 0 {
+            if self.reader.unread == 0 || (joined.is_some() && self.reader.first_unread == seg.seq) {
                 self.reader.first_unread = buffer;
             }
             self.reader.unread += arrived + memory;

@@ -15,6 +15,9 @@ use crate::memory::{PacketMemory, Share};
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
 pub const FIRST_MSS: u32 = 536;
 
+/// Lower bound of that estimate (Linux TCP_MIN_MSS).
+pub const LEAST_MSS: u32 = 88;
+
 /// Lower bound of the window limit that SO_RCVBUF sets (half of Linux SOCK_MIN_RCVBUF), bytes.
 const LEAST_CLAMP: u64 = 1_152;
 
@@ -386,6 +389,11 @@ impl ReceiveWindow {
     /// Whether `held` bytes of memory fit into the buffer.
     pub fn fits(&self, held: u64) -> bool {
         held <= self.buffer
+    }
+
+    /// Whether `held` bytes of memory leave no room in the buffer.
+    pub fn is_full(&self, held: u64) -> bool {
+        held >= self.buffer
     }
 
     /// An eighth of the buffer, bytes of memory.

@@ -72,8 +72,8 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             thread(move || end.fetch(&fetches, &closed))?;
             continue;
         }
-        let sink = end.clone();
-        thread(move || sink.swallow(&listener))?;
+        let (sink, pace) = (end.clone(), spec.reader.as_ref().and_then(|reader| reader.pace(side)));
+        thread(move || sink.swallow(&listener, pace))?;
         let workload = spec.clone();
         thread(move || end.stream(&workload))?;
     }

@@ -515,9 +515,9 @@ fn lay_lines(
     Ok(())
 }
 
-/// Minimum delay of a link after the end of a transmission, ns.
+/// Minimum delay of a link after the end of a transmission, ns. netem's jitter also shortens a delay.
 fn least_delay(link: &LinkConfig) -> u64 {
-    let varies = link.capacity.is_some() || link.reorder.is_some();
+    let varies = link.capacity.is_some() || link.reorder.is_some() || link.netem_jitter.is_some();
     if varies {
         0
     } else {

@@ -1,11 +1,12 @@
 //! Connections with both ends, on non-blocking sockets: data to be written is queued here until the socket accepts it,
 //! and arriving data is counted and discarded inside the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use ackclock_sim::workload::transactions::End;
+use ackclock_sim::workload::ReadingPace;
 
 use crate::flows::Sums;
 use crate::info::Info;
@@ -39,6 +40,8 @@ pub struct Owner {
     pub place: u32,
     /// Whether the applications set TCP_QUICKACK after every read.
     pub quickack: bool,
+    /// Pace at which the application at each end reads; `None`: at once.
+    pub paces: [Option<ReadingPace>; 2],
 }
 
 /// Index of the sending host's end, which accepts.
@@ -64,10 +67,36 @@ type Peer = (u32, u8, u16);
 struct Socket {
     fd: OwnedFd,
     seen: End,
+    slow: Option<Slow>,
     unsent: u64,
     /// Whether to clear TCP_CORK once the unsent data is written.
     uncork: bool,
     shut: bool,
+}
+
+impl Socket {
+    /// Wrap a socket whose application reads at this pace.
+    fn new(fd: OwnedFd, seen: End, pace: Option<ReadingPace>) -> Socket {
+        let slow = pace.map(|pace| Slow { pace, next: 0, waits: true, ended: false });
+        Socket { fd, seen, slow, unsent: 0, uncork: false, shut: false }
+    }
+
+    /// Start the wait for the first slow read.
+    fn begin(&mut self, now: u64) {
+        if let Some(slow) = &mut self.slow {
+            slow.next = now + slow.pace.wait.0;
+        }
+    }
+}
+
+/// Application that reads slowly.
+struct Slow {
+    pace: ReadingPace,
+    /// Time of the next read, unless it waits for data.
+    next: u64,
+    waits: bool,
+    /// Whether the end of the stream has arrived.
+    ended: bool,
 }
 
 /// All connections of the run.
@@ -78,6 +107,8 @@ pub struct Sockets {
     by_peer: BTreeMap<Peer, Id>,
     serial: u32,
     block: Vec<u8>,
+    /// Slow reads to come: time, slot, serial number, end.
+    reads: BTreeSet<(u64, u32, u32, usize)>,
 }
 
 /// Event of a listener or an end.
@@ -98,6 +129,7 @@ impl Sockets {
             by_peer: BTreeMap::new(),
             serial: 0,
             block: vec![0; WRITE],
+            reads: BTreeSet::new(),
         })
     }
 
@@ -112,7 +144,7 @@ impl Sockets {
     }
 
     /// Take the pending events, after updating the state of the ends. True if there may be more.
-    pub fn events(&mut self) -> Result<(Vec<Event>, bool)> {
+    pub fn events(&mut self, now: u64) -> Result<(Vec<Event>, bool)> {
         let mut raw = Vec::new();
         let more = self.poll.ready(&mut raw)?;
         let mut found = Vec::with_capacity(raw.len());
@@ -123,7 +155,7 @@ impl Sockets {
             }
             let id = Id { at: (token as u32) >> 1, serial: (token >> 32) as u32 };
             let host = (token & 1) as usize;
-            if self.look(id, host, events)? {
+            if self.look(id, host, events, now)? {
                 found.push(Event::End(id, host));
             }
         }
@@ -131,7 +163,7 @@ impl Sockets {
     }
 
     /// Update the state of one end; false if the connection is gone.
-    fn look(&mut self, id: Id, host: usize, events: u32) -> Result<bool> {
+    fn look(&mut self, id: Id, host: usize, events: u32, now: u64) -> Result<bool> {
         let Some(pair) = self.pairs[id.at as usize].as_mut().filter(|p| p.serial == id.serial) else {
             return Ok(false);
         };
@@ -143,11 +175,19 @@ impl Sockets {
         }
         if host == CLIENT && !socket.seen.established && events & sys::WRITABLE != 0 {
             socket.seen.established = true;
+            socket.begin(now);
             pair.syns = Some(Info::of(fd)?.total_retrans as u64);
         }
-        if events & sys::READABLE != 0 {
+        if let (Some(slow), true) = (&mut socket.slow, events & sys::READABLE != 0) {
+            slow.ended |= events & sys::CLOSED != 0;
+            if slow.waits && !socket.seen.peer_closed {
+                slow.waits = false;
+                let at = slow.next.max(now);
+                self.reads.insert((at, id.at, id.serial, host));
+            }
+        } else if events & sys::READABLE != 0 {
             loop {
-                match sys::swallow_now(fd) {
+                match sys::swallow_now(fd, u64::MAX) {
                     Ok(None) => break,
                     Ok(Some(0)) => {
                         socket.seen.peer_closed = true;
@@ -171,6 +211,44 @@ impl Sockets {
         Ok(true)
     }
 
+    /// Time of the next slow read, ns.
+    pub fn next_read(&self) -> u64 {
+        self.reads.first().map_or(u64::MAX, |read| read.0)
+    }
+
+    /// Make one slow read that is due; returns its end, or `None` if none is due.
+    pub fn read_next(&mut self, now: u64) -> Result<Option<(Id, usize)>> {
+        while let Some(&read) = self.reads.first().filter(|read| read.0 <= now) {
+            self.reads.remove(&read);
+            let (_, at, serial, host) = read;
+            let Some(pair) = self.pairs[at as usize].as_mut().filter(|p| p.serial == serial) else {
+                continue;
+            };
+            let quickack = pair.owner.quickack;
+            let Some(socket) = pair.ends[host].as_mut() else { continue };
+            let Some(slow) = socket.slow.as_mut() else { continue };
+            let fd = socket.fd.as_raw_fd();
+            match sys::swallow_now(fd, slow.pace.most) {
+                Ok(None) => slow.waits = true,
+                Ok(Some(0)) => (socket.seen.peer_closed, slow.waits) = (true, true),
+                Ok(Some(n)) => {
+                    socket.seen.received += n as u64;
+                    slow.next = now + slow.pace.after(n as u64).0;
+                    slow.waits = (n as u64) < slow.pace.most && !slow.ended; // nothing is left
+                    if !slow.waits {
+                        self.reads.insert((slow.next, at, serial, host));
+                    }
+                    if quickack {
+                        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_QUICKACK, &1i32)?;
+                    }
+                }
+                Err(_) => socket.seen.failed = true,
+            }
+            return Ok(Some((Id { at, serial }, host)));
+        }
+        Ok(None)
+    }
+
     /// Connect a client from address `from` of its host; the calling thread must be in that host's namespace.
     pub fn connect(
         &mut self,
@@ -187,7 +265,7 @@ impl Sockets {
         let id = self.seat();
         self.poll.watch(fd, id.token(CLIENT))?;
         self.by_peer.insert(peer, id);
-        let client = Socket { fd: socket, seen: End::default(), unsent: 0, uncork: false, shut: false };
+        let client = Socket::new(socket, End::default(), owner.paces[CLIENT]);
         let ends = [None, Some(client)];
         let pair = Pair { serial: id.serial, owner, peer, ends, syns: None, base: Info::default() };
         self.pairs[id.at as usize] = Some(pair);
@@ -202,7 +280,7 @@ impl Sockets {
     /// Create a connection without ends.
     pub fn nothing(&mut self) -> Id {
         let id = self.seat();
-        let owner = Owner { driver: 0, flow: u32::MAX, place: 0, quickack: false };
+        let owner = Owner { driver: 0, flow: u32::MAX, place: 0, quickack: false, paces: [None; 2] };
         self.pairs[id.at as usize] = Some(Pair {
             serial: id.serial,
             owner,
@@ -224,14 +302,16 @@ impl Sockets {
     }
 
     /// Accept one pending connection of a flow's listener; further ones raise another event.
-    pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<Option<Id>> {
+    pub fn accept(&mut self, listener: RawFd, flow: u32, now: u64) -> Result<Option<Id>> {
         if let Some((fd, ip, port)) = sys::accept_now(listener)? {
             let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(None) }; // the client has given up
             let pair = self.pairs[id.at as usize].as_mut().expect("invariant: known by its address");
             pair.base = Info::of(fd.as_raw_fd())?;
             self.poll.watch(fd.as_raw_fd(), id.token(SERVER))?;
             let seen = End { established: true, ..End::default() };
-            pair.ends[SERVER] = Some(Socket { fd, seen, unsent: 0, uncork: false, shut: false });
+            let mut server = Socket::new(fd, seen, pair.owner.paces[SERVER]);
+            server.begin(now);
+            pair.ends[SERVER] = Some(server);
             return Ok(Some(id));
         }
         Ok(None)

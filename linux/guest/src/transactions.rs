@@ -15,7 +15,7 @@ use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::tables::tally::{Counts, TransactionLog};
 use ackclock_sim::transport::{Freight, TransportConfig};
 use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
-use ackclock_sim::workload::{conversation, Arrivals, Conversation, Transactions};
+use ackclock_sim::workload::{conversation, Arrivals, Conversation, ReadingPace, Transactions};
 
 use crate::flows::{set_pushing, Shared, SENDER_PORT};
 use crate::job::{Host, Job};
@@ -84,6 +84,8 @@ struct Side {
     /// Values of TCP_NODELAY and TCP_CORK.
     pushing: [bool; 2],
     quickack: bool,
+    /// Pace at which the application at each host reads.
+    paces: [Option<ReadingPace>; 2],
     /// Initial windows of the mix, in the order of the client's addresses.
     windows: Vec<u32>,
     listener: OwnedFd,
@@ -153,6 +155,7 @@ impl Clients {
                     mss: host.mss,
                     pushing: [host.nodelay, host.cork],
                     quickack: host.quickack,
+                    paces: [SERVER, CLIENT].map(|host| group.reader.as_ref()?.pace(host)),
                     windows: windows.clone(),
                     listener,
                 };
@@ -171,7 +174,8 @@ impl Clients {
 
     /// Time of the next arrival or of the end of the next wait, ns.
     pub fn next_event(&self) -> u64 {
-        self.pairs.iter().map(|pair| pair.side.wake_at).min().unwrap_or(u64::MAX)
+        let wake = self.pairs.iter().map(|pair| pair.side.wake_at).min().unwrap_or(u64::MAX);
+        wake.min(self.sockets.next_read())
     }
 
     /// Start the clients that are due up to `now`.
@@ -186,6 +190,9 @@ impl Clients {
                 work.start(&mut carrier);
             }
         }
+        while let Some((id, host)) = self.sockets.read_next(now)? {
+            self.progress(id, host, Time(now), shared);
+        }
         self.error.take().map_or(Ok(()), Err)
     }
 
@@ -193,30 +200,33 @@ impl Clients {
     pub fn collect(&mut self, shared: &Shared) -> Result<()> {
         let now = Time(shared.now());
         loop {
-            let (events, more) = self.sockets.events()?;
+            let (events, more) = self.sockets.events(now.0)?;
             for event in events {
                 match event {
                     Event::Listener(number) => {
                         let Clients { pairs, sockets, log, error } = self;
                         let Pair { work, side, .. } = &mut pairs[number];
-                        let taken = sockets.accept(side.listener.as_raw_fd(), side.flow)?;
+                        let taken = sockets.accept(side.listener.as_raw_fd(), side.flow, now.0)?;
                         if let (Some(id), Work::Conversation(_)) = (taken, &work) {
                             // the server may send first
                             work.progress(&mut Now { now, side, sockets, log, shared, error }, id, SERVER);
                         }
                     }
-                    Event::End(id, host) => {
-                        let Some(owner) = self.sockets.owner(id) else { continue };
-                        let Clients { pairs, sockets, log, error } = self;
-                        let Pair { work, side, .. } = &mut pairs[owner.driver];
-                        work.progress(&mut Now { now, side, sockets, log, shared, error }, id, host);
-                    }
+                    Event::End(id, host) => self.progress(id, host, now, shared),
                 }
             }
             if !more {
                 return self.error.take().map_or(Ok(()), Err);
             }
         }
+    }
+
+    /// Report an event at an end to its workload.
+    fn progress(&mut self, id: Id, host: usize, now: Time, shared: &Shared) {
+        let Some(owner) = self.sockets.owner(id) else { return };
+        let Clients { pairs, sockets, log, error } = self;
+        let Pair { work, side, .. } = &mut pairs[owner.driver];
+        work.progress(&mut Now { now, side, sockets, log, shared, error }, id, host);
     }
 
     /// Bytes acknowledged so far on a flow's open connections.
@@ -274,7 +284,8 @@ impl Now<'_> {
         let window = self.side.windows.iter().position(|&w| w == iw);
         sys::enter(self.side.namespaces[1])?;
         let socket = socket(&self.side.controller, self.side.mss, self.side.pushing)?;
-        let owner = Owner { driver: number, flow, place: 0, quickack: self.side.quickack };
+        let owner =
+            Owner { driver: number, flow, place: 0, quickack: self.side.quickack, paces: self.side.paces };
         let to = (host_ip(0, group), SENDER_PORT + flow as u16);
         let id = self.sockets.connect(owner, socket, client_ip(group, window), to)?;
         if self.side.controller.ends_with("_drawn") {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -218,12 +218,16 @@ def _programs(
     ]
 
 
-def listed(file: Path, own_code: bool) -> list[Program]:
-    """Return the programs that a scenario's file names, if the command line gives leave to run them."""
+def listed(file: Path, own_code: bool, changes: Mapping[str, Any] | None = None) -> list[Program]:
+    """Return the programs that a scenario's file names, if the command line gives leave to run them, after changes to `programs.N.KEY`."""
     from ackclock import units
     from ackclock.linux import Program, check_host
+    from ackclock.scenario._keys import put
 
-    entries = raw(file).get("programs", [])
+    values = raw(file)
+    for key, value in (changes or {}).items():
+        put(values, key, value)
+    entries = values.get("programs", [])
     allowed = 'tables [[programs]] with host = "client", run = ["curl", "-s", "http://server/"], start = "1 s", awaited = true'
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{file}: programs: found no list of tables; allowed: {allowed}")

@@ -64,7 +64,17 @@ def run(
     as_json: Json = False,
 ) -> int:
     """Make the runs that the folder does not have yet. Exit code 1 if runs failed."""
+    from ackclock.cli import _live_arms
+
     workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
+    if (scenario := _live_arms.scenario_file(file)) is not None:
+        apart = {
+            "--scheduler": scheduler, "--slurm": slurm, "--pbs": pbs, "--worker": worker, "--until-width": until_width,
+            "--time-limit": time_limit, "--stack": stack, "--retry": retry,
+        }  # fmt: skip
+        return _live_arms.grid(
+            file, scenario, out=out, jobs=jobs or _terminal.cpus(), own_code=own_code, as_json=as_json, apart=apart
+        )
     load_stacks(stack)
     return _make(
         file,

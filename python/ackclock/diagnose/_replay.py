@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
 from ackclock.diagnose._push import marks_tell
+from ackclock.diagnose._rows import rows_of
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
 from ackclock.diagnose._waits import (
     Instant,
@@ -36,8 +37,8 @@ PSH, FIN = 0x08, 0x01
 LONGEST_GAP_S = 2e-4
 """Upper bound of `gap`, the sender's own delay between an ACK and the data it releases, s."""
 
-SLICE = 50_000
-"""Number of rows converted to plain values at once."""
+LOOKED = 50_000
+"""Number of packets at the beginning that tell the sender's usual delay."""
 
 UNKNOWN = (0.0, 2, 0, 0)
 """Entry of `sent_at` for bytes that were not sent as one packet; treated as sent twice."""
@@ -85,9 +86,8 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     chosen = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")
     apart = gap(chosen, server)
     found = _Sender(server=server, mss=mss, gap=apart, marks=marks_tell(chosen, server=server, mss=mss, apart=apart))
-    for part in chosen.iter_slices(SLICE):  # plain values take ten times the memory of a frame
-        for row in part.iter_rows():
-            found.take(*row)
+    for row in rows_of(chosen):
+        found.take(*row)
     found.close()
     return found.result()
 
@@ -104,7 +104,7 @@ def gap(packets: pl.DataFrame, server: bool) -> float:
     """
     waits: list[float] = []
     last = None
-    for t, from_server, kind in packets.select("t_s", "from_server", "kind").head(SLICE).iter_rows():
+    for t, from_server, kind in packets.select("t_s", "from_server", "kind").head(LOOKED).iter_rows():
         if from_server != server and kind == "ack":
             last = t
         elif from_server == server and kind == "data" and last is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._answer import Answer
+from ackclock.diagnose._rows import rows_of
 from ackclock.diagnose._trips import flights, late, queued, trips
 from ackclock.text import rate as told_rate
 from ackclock.text import seconds as told_seconds
@@ -306,7 +307,7 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
     rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window")
     left: float | None = None
     timer = TIMER_S + 4 * (trip or least)
-    for t, from_server, kind, seq, length, ack, window in rows.iter_rows():
+    for t, from_server, kind, seq, length, ack, window in rows_of(rows):
         if kind in ("sack", "dsack", "probe"):
             continue
         if from_server != server:
@@ -337,15 +338,19 @@ def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
     """Return the time during which the first outstanding segment was retransmitted without being acknowledged, s, and
     the number of retransmissions.
     """
-    una, since, times, stalled, again = 1, None, 0, 0.0, 0
-    rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
-    for t, from_server, kind, seq, length, ack in rows.iter_rows():
-        if kind in ("sack", "dsack"):
-            continue
-        if from_server != server:
-            if ack is not None and ack == ack and ack > una:
-                una, since, times = int(ack), None, 0
-        elif length and kind in ("retransmission", "needless") and seq <= una < seq + length:
+    import polars as pl
+
+    ours = pl.col("from_server") == server
+    repairs = ours & (pl.col("length") > 0) & pl.col("kind").is_in(["retransmission", "needless"])
+    acks = pl.when(~ours & (pl.col("ack") > 1) & pl.col("ack").is_not_nan()).then(pl.col("ack").floor())
+    rows = packets.filter(~pl.col("kind").is_in(["sack", "dsack"])).select(
+        "t_s", "seq", "length", una=acks.cum_max().fill_null(strategy="forward").fill_null(1.0), repair=repairs
+    )
+    since, times, stalled, again, reached = None, 0, 0.0, 0, 1.0
+    for t, seq, length, una in rows_of(rows.filter("repair").drop("repair")):
+        if una > reached:
+            since, times, reached = None, 0, una
+        if seq <= una < seq + length:
             if since is not None and t - since >= PAUSE_S:
                 times += 1
                 stalled += t - since

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ackclock.diagnose._rows import rows_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +36,9 @@ STEADY, NEAR, PIECES, LONGEST_PIECE_S = 0.7, 0.3, 8, 0.5
 """Fraction of the queueing time with arrivals at one rate, tolerance of that rate, minimum number of pieces, and
 maximum piece length in seconds.
 """
+
+OTHERS = ("sack", "dsack", "syn")
+"""Rows that are no packets, and the handshake."""
 
 WRAP = 1 << 32
 
@@ -123,41 +127,26 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     back
         Minimum time from an ACK to what it releases, s.
     """
-    said: list[int] = []  # receiver timestamps, each with the times of its first and last packet below
-    first: list[float] = []
-    last: list[float] = []
-    data: list[tuple[float, int, int]] = []
-    origin = None
-    rows = packets.select("t_s", "from_server", "kind", "length", "timestamp", "echo")
-    for t, from_server, kind, length, stamp, echo in rows.iter_rows():
-        if kind in ("sack", "dsack", "syn"):
-            continue
-        if from_server == server:
-            if length and echo and origin is not None:
-                data.append((t, (echo - origin) % WRAP, length))
-        elif stamp:
-            origin = stamp if origin is None else origin
-            value = (stamp - origin) % WRAP
-            if not said or said[-1] < value < WRAP // 2:
-                said.append(value)
-                first.append(t)
-                last.append(t)
-            elif said[-1] == value:
-                last[-1] = t
-    known = {value: at for at, value in enumerate(said)}
-    least = min((t - last[known[echo]] for t, echo, _ in data if echo in known and t > last[known[echo]]), default=back)
-    base = max(back, least)
-    stood, spent, came = 0.0, 0.0, 0
+    import numpy as np
+
+    said, first, last = _stamps(packets, server)
+    if not len(said):
+        return 0.0, 0.0
+    t, echo, size = _echoes(packets, server)
+    after = np.searchsorted(said, echo, side="right")
+    known = (after > 0) & (said[np.maximum(after - 1, 0)] == echo)
+    trip = t - last[np.maximum(after - 1, 0)]
+    least = float(np.min(trip[known & (trip > 0)], initial=np.inf))
+    base = max(back, least if least < np.inf else back)
     piece = min(max(4 * base, 10 * LEAST_QUEUE_S), LONGEST_PIECE_S)
+    extra = np.where(after < len(said), t - first[np.minimum(after, len(said) - 1)] - base, 0.0)[1:]
+    gaps = np.diff(t)
+    queue = (extra >= max(STANDS * base, LEAST_QUEUE_S)) & (gaps <= piece)
+    stood, spent, came = 0.0, 0.0, 0
     rates: list[float] = []
-    for before, now in pairwise(data):
-        t, echo, length = now
-        after = bisect_right(said, echo)
-        extra = t - first[after] - base if after < len(said) else 0.0
-        if extra < max(STANDS * base, LEAST_QUEUE_S) or t - before[0] > piece:
-            continue
-        stood += t - before[0]
-        spent += t - before[0]
+    for gap, length in zip(gaps[queue].tolist(), size[1:][queue].tolist(), strict=True):
+        stood += gap
+        spent += gap
         came += length
         if spent >= piece:
             rates.append(8 * came / spent)
@@ -167,6 +156,37 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     usual = median(rates)
     near = sum(abs(rate - usual) <= NEAR * usual for rate in rates)
     return stood, usual if near >= STEADY * len(rates) else 0.0
+
+
+def _stamps(packets: pl.DataFrame, server: bool) -> tuple[Any, Any, Any]:
+    """Return the receiver's timestamps, from its first one, ascending, each with the times of its first and last packet."""
+    import numpy as np
+    import polars as pl
+
+    plain = (pl.col("from_server") != server) & (pl.col("timestamp") > 0) & ~pl.col("kind").is_in(OTHERS)
+    rows = packets.filter(plain)
+    t, stamp = rows["t_s"].to_numpy(), rows["timestamp"].to_numpy().astype(np.int64)
+    value = (stamp - stamp[:1]) % WRAP
+    high = np.maximum.accumulate(np.where(value < WRAP // 2, value, -1))
+    new = np.diff(high, prepend=-1) > 0
+    same = value == high
+    last = np.empty(int(new.sum()))
+    last[(np.cumsum(new) - 1)[same]] = t[same]
+    return value[new], t[new], last
+
+
+def _echoes(packets: pl.DataFrame, server: bool) -> tuple[Any, Any, Any]:
+    """Return the time, echo and size of each packet with data after the receiver's first timestamp; echoes count from that one."""
+    import numpy as np
+    import polars as pl
+
+    begins = pl.when((pl.col("from_server") != server) & (pl.col("timestamp") > 0)).then(pl.col("timestamp"))
+    rows = packets.filter(~pl.col("kind").is_in(OTHERS)).with_columns(origin=begins.forward_fill())
+    rows = rows.filter((pl.col("from_server") == server) & (pl.col("length") > 0) & (pl.col("echo") > 0))
+    rows = rows.filter(pl.col("origin").is_not_null())
+    first = packets.filter(~pl.col("kind").is_in(OTHERS)).select(begins.drop_nulls().first()).item()
+    echo = rows["echo"].to_numpy().astype(np.int64)
+    return rows["t_s"].to_numpy(), (echo - (first or 0)) % WRAP, rows["length"].to_numpy().astype(np.int64)
 
 
 def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
@@ -182,23 +202,30 @@ def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tup
     passes
         Round trips of the handshake.
     """
-    una = nxt = 1
-    left, spent, times = None, 0.0, 0
+    import numpy as np
+    import polars as pl
+
     least = max(LATE_S, LATE_TRIPS * (passes.back + passes.ahead))
-    rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
-    for t, from_server, kind, seq, length, ack in rows.iter_rows():
-        if kind in ("sack", "dsack", "syn"):
-            continue
-        if from_server == server:
-            if length and kind != "probe":
-                nxt = max(nxt, seq + length)
-                left = t
-        elif ack is not None and ack == ack and ack > una:
-            if left is not None and nxt - una >= 2 * mss and t - left - passes.ahead > least:
-                spent += t - left - passes.ahead
-                times += 1
-            una, left = int(ack), None
-    return spent, times
+    rows = packets.filter(~pl.col("kind").is_in(OTHERS)).select("t_s", "from_server", "kind", "seq", "length", "ack")
+    if rows.is_empty():
+        return 0.0, 0
+    t, ours = rows["t_s"].to_numpy(), rows["from_server"].to_numpy() == server
+    data = ours & (rows["length"].to_numpy() > 0) & (rows["kind"] != "probe").to_numpy()
+    end = rows["seq"].to_numpy() + rows["length"].to_numpy().astype(np.int64)
+    nxt = np.maximum.accumulate(np.where(data, end, 1))
+    ack = np.where(ours, 1.0, rows["ack"].fill_null(np.nan).to_numpy())
+    una = np.maximum.accumulate(np.floor(np.where(ack > 1, ack, 1.0)))
+    before = np.concatenate([[1.0], una[:-1]])
+    index = np.arange(len(t))
+    news = una > before
+    left = np.maximum.accumulate(np.where(data, index, -1))
+    heard = np.concatenate([[-1], np.maximum.accumulate(np.where(news, index, -1))[:-1]])
+    waits = t - t[np.maximum(left, 0)] - passes.ahead
+    slow = waits[news & (left > heard) & (nxt - before >= 2 * mss) & (waits > least)].tolist()
+    spent = 0.0
+    for wait in slow:
+        spent += wait
+    return spent, len(slow)
 
 
 def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Flights:
@@ -219,7 +246,7 @@ def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Fl
     before: float | None = None
     ended = False
     rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window")
-    for t, from_server, kind, seq, length, ack, window in rows.iter_rows():
+    for t, from_server, kind, seq, length, ack, window in rows_of(rows):
         if kind in ("sack", "dsack", "syn", "probe"):
             continue
         if from_server != server:

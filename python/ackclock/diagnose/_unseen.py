@@ -12,6 +12,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ackclock.diagnose._rows import rows_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -67,20 +69,16 @@ def with_repairs(
 
 Rows = list[tuple[int, tuple[Any, ...]]]
 
-SLICE = 50_000
-"""Number of rows converted to plain values at once."""
-
 
 def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
     """Yield each row with its number, and whether a SACK row of the same side follows."""
     before: tuple[Any, ...] | None = None
     index = 0
-    for part in packets.iter_slices(SLICE):
-        for row in part.iter_rows():
-            if before is not None:
-                yield index, before, row[2] in ("sack", "dsack") and row[1] == before[1]
-                index += 1
-            before = row
+    for row in rows_of(packets):
+        if before is not None:
+            yield index, before, row[2] in ("sack", "dsack") and row[1] == before[1]
+            index += 1
+        before = row
     if before is not None:
         yield index, before, False
 

@@ -177,7 +177,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     clocked = sum(new) > CLOCKED * len(new)
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
-    woken = are_woken(instants, flights, mss=mss, paced=paced)
+    woken = are_woken(instants, ended, flights, mss=mss, paced=paced)
     often = (
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
@@ -364,14 +364,13 @@ def large_packets(instants: list[Instant], most: list[int], mss: int) -> list[in
     return made
 
 
-def are_woken(instants: list[Instant], flights: list[int], *, mss: int, paced: bool) -> list[bool]:
+def are_woken(instants: list[Instant], ended: list[bool], flights: list[int], *, mss: int, paced: bool) -> list[bool]:
     """Return for each instant whether the next data could have been sent earlier: cwnd and the receiver's window had
     already allowed that much, and several ACKs released nothing. Unless this happens repeatedly, only whole writes
     behind whole writes count.
     """
     made: list[bool] = []
     sure: list[bool] = []
-    ended = last_departures(instants)[0]
     count = 0
     most = most_in_flight(instants)
     packets = large_packets(instants, most, mss)

@@ -114,11 +114,13 @@ NOT_A_FEATURE = frozenset(
     {
         "flows.count", "flows.name", "flows.path", "flows.transport", "flows.profile", "flows.congestion_control_options", "flows.stack",
         "flows.workload", "flows.host", "flows.peer_host", "stack.packet_memory", "link.rate", "link.delay", "link.queue", "link.loss", "host.name",
-        "host.preset", "stack.slow_start", "losses.scripted", "losses.listed", "capacities.mahimahi", "stack.tso",
+        "host.preset", "stack.slow_start", "losses.scripted", "losses.listed", "losses.load", "capacities.mahimahi", "stack.tso",
+        "flows.reader", "netem-jitter.before_rate",
     }
 )  # fmt: skip
 """Keys that are not features: names and containers of other keys; keys with only one value in the kernel; keys drawn
-elsewhere (scripted losses in the family "transfer"); keys determined by the network.
+elsewhere (scripted losses in the family "transfer", slow readers in tests/python/linux/test_linux_readers.py); keys
+determined by the network; parts of links that are the simulator's own in the relay.
 """
 
 WHOLE = frozenset({"whole", "packet limit", "mean packets", "packets", "limit"})
@@ -234,6 +236,8 @@ def _table(it: Mixture, place: str, table: Mapping[str, Any], depth: int) -> Tab
     """Draw a table: its required keys, and most of the optional ones."""
     made: Table = {}
     for key in table["keys"]:
+        if f"{place}.{key['name']}" in NOT_A_FEATURE:
+            continue
         if not key["required"] and not it.draw.chance(0.85 if depth < 3 else 0.3):
             continue
         try:
@@ -484,6 +488,7 @@ CHANCE = frozenset(
         "bernoulli",
         "gilbert-elliott",
         "gilbert-elliott-in-time",
+        "load",
         "red",
         "linux-red",
         "choke",

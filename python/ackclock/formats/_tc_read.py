@@ -23,6 +23,7 @@ __all__ = [
     "rate_of",
     "tbf",
     "time_of",
+    "told_once",
 ]
 
 FRAME = 1514
@@ -151,14 +152,17 @@ def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
             # delay all packets except this fraction, which then overtakes the others
             ops.append(Op("reorder", {"probability": round(1 - reorder["share"], 9), "extra_delay": time_of(delay)}))
             delay = 0
-    if jitter:
+    if jitter and rate is None:
         ops.append(Op("jitter", {"delay": delay, "netem_jitter": {"deviation": time_of(jitter), **form}}))
-    elif delay:
+    elif delay and not jitter:
         ops.append(Op("delay", delay))
     held = [] if limit >= UNLIMITED else [Op("limit", limit)]
     if rate is None:
         return ops, held
     made: Link = {"rate": rate_of(rate)}
+    if jitter:  # netem delays packets, then transmits them
+        made["delay"] = time_of(delay)
+        made["netem_jitter"] = {"deviation": time_of(jitter), **form, "before_rate": True}
     if held and delay + jitter:
         made["queue"] = {"kind": "netem-limit", "limit": f"{limit} packets"}
     elif held:
@@ -357,6 +361,23 @@ def policed(line: int, words: Words) -> Op:
             f"line {line}: police: found no {'rate' if rate is None else 'burst'}; allowed: rate and burst"
         )
     return Op("loss", {"kind": "policer", "rate": rate_of(bits(rate)), "bucket": f"{size(burst)} bytes"})
+
+
+def told_once(ops: list[Op]) -> list[Op]:
+    """Merge the rate of a line behind a shaper: HTB and CAKE release a packet when its transmission begins, so
+    `ackclock export` writes the time of the transmission as a netem behind them.
+    """
+    made: list[Op] = []
+    for op in ops:
+        last = next((of for of in reversed(made) if of.kind != "delay"), None)
+        if last is not None and op.kind == "rate" and set(op.value) == {"rate"}:
+            if last.kind == "shaper" and last.value["rate"] == op.value["rate"] and "capacity" not in last.value:
+                continue
+            if last.kind == "queue" and "bandwidth" in last.value:
+                made[made.index(last)] = Op("shaper", {**op.value, "queue": last.value})
+                continue
+        made.append(op)
+    return made
 
 
 def time_of(ns: int) -> str:

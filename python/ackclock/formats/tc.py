@@ -293,6 +293,8 @@ class _Plan:
                 instead = {"queue": "a plain queue instead", "capacity": "its mean rate instead"}.get(
                     part[0], "left out"
                 )
+                if part == ["queue", "bandwidth"]:
+                    instead = "the link's rate instead"
                 if part[0] == "capacity" and "rate" not in link:
                     link["rate"] = self._mean(place)
                 line = f"{key}: {found}, {instead}"
@@ -320,9 +322,12 @@ class _Plan:
             link["queue"] = {**link["queue"], "weight": 2.0 ** round(math.log2(link["queue"]["weight"]))}
         elif part == ["loss", "applies_to"]:
             link["loss"] = {**link["loss"], "applies_to": "all"}
+        elif part == ["queue", "bandwidth"]:
+            link["queue"] = {key: value for key, value in link["queue"].items() if key != "bandwidth"}
         elif part[0] == "queue":
             limit = link["queue"].get("limit")
-            link["queue"] = {"kind": "drop-tail", **({"limit": {"packets": limit}} if limit is not None else {})}
+            unit = "bytes" if link["queue"]["kind"] == "linux-red" else "packets"
+            link["queue"] = {"kind": "drop-tail", **({"limit": {unit: limit}} if limit is not None else {})}
         elif link.pop(part[0], None) is None:
             raise ScenarioError(key=".".join(part), found="a value", allowed="what tc can do")
 

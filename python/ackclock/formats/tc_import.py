@@ -27,6 +27,7 @@ from ackclock.formats._tc_read import (
     rate_of,
     tbf,
     time_of,
+    told_once,
 )
 from ackclock.formats._tc_words import bits, commands, duration, links_of_mininet, size
 from ackclock.scenario import Scenario
@@ -128,7 +129,7 @@ class _Device:
         if node.kind == "netem":
             ops, after = netem(node, missing)
             below = [op for child in children for op in self._walk(child, missing)]
-            if below and rate is None and any(op.kind == "rate" for op in below):
+            if below and rate is None and any(op.kind in ("rate", "shaper") for op in below):
                 after = [op for op in after if op.kind != "limit" or _told(op, missing, node)]
             return [*ops, *after, *below]
         if node.kind == "tbf":
@@ -152,7 +153,7 @@ class _Device:
                     made["queue"] = {"kind": "netem-limit", "limit": f"{op.value} packets"}
                 else:
                     ops.append(op)
-        return [*ops, Op("rate", made)]
+        return [*ops, Op("shaper", made)]
 
     def _classes(self, node: Discipline, missing: list[str]) -> list[Op]:
         """Return the operations of the class that receives all packets: the shaper's default, else the first."""
@@ -326,8 +327,8 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
     links: list[Link] = []
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
-    for op in ops:
-        where = {"queue": 1, "rate": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}.get(op.kind, 0)
+    for op in told_once(ops):
+        where = {"queue": 1, "rate": 1, "shaper": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}.get(op.kind, 0)
         if where < 0:
             continue
         if (where <= stage and not (where == stage == 0)) or not links:
@@ -339,9 +340,9 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
                 link["loss"] = _both(link["loss"], op.value, missing)
             case "duplicate" | "corrupt" if op.kind in link:
                 missing.append(f"{op.kind} again, {100 * op.value:g}%: left out")
-            case "rate" if "queue" in link and "rate" not in link:
+            case "rate" | "shaper" if "queue" in link and "rate" not in link:
                 link |= {**op.value, "queue": link["queue"]}
-            case "rate":
+            case "rate" | "shaper":
                 link |= op.value
             case "queue":
                 link["queue"] = op.value
@@ -396,9 +397,7 @@ def _both(one: Link, other: Link, missing: list[str]) -> Link:
 
 
 def _reverse(ops: Sequence[Op], missing: list[str]) -> Link:
-    if not ops:
-        return {"reverse": {"bottleneck": {"delay": "0 s"}}}
-    return {"reverse": _network(ops, missing, reverse=True)}
+    return {"reverse": _network(ops, missing, reverse=True) if ops else {"bottleneck": {"delay": "0 s"}}}
 
 
 def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) -> Link:

@@ -10,6 +10,7 @@ import array
 import errno
 import fcntl
 import os
+import re
 import select
 import socket
 import stat
@@ -34,6 +35,12 @@ RECEIVE, SEND, GO_ON = 0xC0502100, 0xC0182101, 1
 CALL = struct.Struct("<QIIiIQ6Q")
 ANSWER = struct.Struct("<QqiI")
 
+OLDEST = (5, 9)
+"""First Linux whose listeners tell that all callers have ended; calls can go on since 5.5."""
+
+LOOK_MS = 200
+"""Time after which the thread looks whether it is to end, ms."""
+
 LONGEST = 4096
 """Maximum length of a path, bytes."""
 
@@ -47,6 +54,7 @@ class Opened:
     def __init__(self) -> None:
         self.paths: set[str] | None = set()
         self._thread: threading.Thread | None = None
+        self._over = False
 
     def listen(self, listener: int) -> None:
         """Answer the calls of a listener in a thread, until no process has the filter."""
@@ -54,7 +62,8 @@ class Opened:
         self._thread.start()
 
     def end(self) -> None:
-        """Wait for the thread."""
+        """Wait for the thread, once the processes have ended."""
+        self._over = True
         if self._thread is not None:
             self._thread.join()
 
@@ -81,8 +90,11 @@ class Opened:
         poll.register(listener, select.POLLIN)
         try:
             while True:
-                if any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
+                told = poll.poll(LOOK_MS)
+                if any(event & (select.POLLHUP | select.POLLERR) for _, event in told) or (self._over and not told):
                     return
+                if not told:
+                    continue
                 call = bytearray(CALL.size)
                 try:
                     fcntl.ioctl(listener, RECEIVE, call)
@@ -99,10 +111,15 @@ class Opened:
 
     def _note(self, call: bytes) -> None:
         _, process, _, what, _, _, *arguments = CALL.unpack(call)
-        with suppress(OSError):
+        try:
             with open(f"/proc/{process}/mem", "rb", buffering=0) as memory:
                 memory.seek(arguments[what == _filter.OPENAT])
                 name = memory.read(LONGEST).partition(b"\0")[0]
+        except PermissionError:
+            self.paths = None  # better nothing than a part
+        except OSError:  # the caller has died
+            pass
+        else:
             if name.startswith(b"/") and self.paths is not None:
                 self.paths.add(os.path.normpath(f"/{os.fsdecode(name).lstrip('/')}"))
 
@@ -110,6 +127,10 @@ class Opened:
 @contextmanager
 def filtered(command: list[str], opened: Opened) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """Yield the command that becomes `command` under the filter, and a descriptor to pass on to it. Afterwards `opened` is filled."""
+    if _release() < OLDEST:
+        opened.paths = None
+        yield command, ()
+        return
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -119,6 +140,10 @@ def filtered(command: list[str], opened: Opened) -> Iterator[tuple[list[str], tu
         opened.listen(array.array("i", given[0][2][:4])[0])
     else:
         opened.paths = None
+
+
+def _release() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def unchanged(known: Mapping[str, str]) -> bool:

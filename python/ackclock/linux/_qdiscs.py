@@ -217,8 +217,9 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     jitter, capacity = link.get("netem_jitter"), link.get("capacity")
     if capacity and capacity["kind"] != "token-bucket":
         raise NotByQdiscError(f"{place}.capacity", _written("capacity", capacity))
-    if jitter and link.get("rate") is not None:  # netem with a rate delays packets first and transmits them afterwards
-        raise NotByQdiscError(f"{place}.netem_jitter", "a link with a rate")
+    first = bool(jitter and jitter.get("before_rate"))  # as netem, which delays packets and then transmits them
+    if jitter and link.get("rate") is not None and not first:
+        raise NotByQdiscError(f"{place}.netem_jitter", "a link with a rate, and no before_rate")
     rate_bps, delay = link.get("rate"), link["delay"]
     if rate_bps is not None and rate_bps < 8:
         raise NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")
@@ -256,6 +257,11 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         return out
     if rate_bps is None:
         out.append(stage(netem(delay_ns=delay, jitter=jitter)))
+        return out
+    if first:
+        limit = queue["limit"] if kind == "netem-limit" else ENOUGH
+        rate = _rate_of_netem(rate_bps, FULL_FRAME + overhead)
+        out.append(stage(netem(rate=rate, delay_ns=delay, jitter=jitter, limit=limit), queues=True))
         return out
     if capacity:
         if capacity["burst"] < FULL_FRAME + overhead:  # TBF would drop every full frame

@@ -312,7 +312,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     options = group.get("congestion_control_options") or {}
     for key in sorted({name for name, value in group.items() if value} - {
         "count", "profile", "congestion_control", "congestion_control_options", "recovery", "stack", "workload",
-        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path", "host", "peer_host",
+        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path", "host", "peer_host", "reader",
     }):  # fmt: skip
         raise refuse(key, group[key], f"no {key}")
     if datagrams:
@@ -520,11 +520,11 @@ def _bound_buffer(host: dict[str, Any], memory: str) -> None:
     window scale, loses its effect with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
-        low, first, _ = RMEM
+        sysctl = dict(host["sysctl"])
+        low, first, _ = map(int, sysctl["net/ipv4/tcp_rmem"].split())
         most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[memory])
-        host["sysctl"] = sorted(
-            {**dict(host["sysctl"]), "net/ipv4/tcp_rmem": f"{min(low, most)} {min(first, most)} {most}"}.items()
-        )
+        sysctl["net/ipv4/tcp_rmem"] = f"{min(low, most)} {min(first, most)} {most}"
+        host["sysctl"] = sorted(sysctl.items())
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:

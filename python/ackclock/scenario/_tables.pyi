@@ -496,6 +496,28 @@ class Policer(Table):
         per: Literal["link", "flow"] = ...,
     ) -> None: ...
 
+class Load(Table):
+    """Loss that grows with the load, the rate at which packets arrive: linearly, from `idle` at no load to `full` at the load `rate` and above."""
+
+    kind: Literal["load"]
+    rate: str
+    """Load at which the loss probability reaches `full`."""
+    full: float | str
+    """Loss probability at this load and above."""
+    idle: float | str
+    """Loss probability without load."""
+    window: str
+    """Time over which the load is averaged: earlier arrivals count exponentially less."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["load"],
+        rate: str,
+        full: float | str,
+        idle: float | str = ...,
+        window: str = ...,
+    ) -> None: ...
+
 class Schedule(Table):
     """Rate, delay and loss change at listed times, once or in a cycle. Until the first change, the link's own keys apply."""
 
@@ -1322,7 +1344,18 @@ class Link(Table):
         | None
     )
     """Queue. Default: first in, first out, without a limit."""
-    loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None
+    loss: (
+        NoLoss
+        | Bernoulli
+        | GilbertElliott
+        | GilbertElliottInTime
+        | Periodic
+        | Listed
+        | Scripted
+        | Policer
+        | Load
+        | None
+    )
     """Loss of packets before they reach the queue. Default: none."""
     jitter: str
     """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
@@ -1354,7 +1387,7 @@ class Link(Table):
         rate: str | None = ...,
         delay: str = ...,
         queue: DropTail | NetemLimit | Codel | FqCodel | FqPie | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
-        loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None = ...,
+        loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | Load | None = ...,
         jitter: str = ...,
         netem_jitter: NetemJitter | None = ...,
         reorder: Reorder | None = ...,
@@ -1378,12 +1411,15 @@ class NetemJitter(Table):
     """Distribution. "normal": cut off at 4 deviations. "pareto": shape 3, moved by its mean; most packets are early, few are late by up to 4 deviations. "paretonormal": a quarter of "normal" and three quarters of "pareto"."""
     correlation: float | str
     """Correlation of successive draws of netem's generator. As in Linux, it applies to numbers that are then taken modulo the range, so the delays themselves are only weakly correlated."""
+    before_rate: bool
+    """With a rate: packets are delayed before their transmission, as by netem with `delay` and `rate` in one discipline, whose limit is a queue of kind "netem-limit". Otherwise they are delayed after it."""
     def __init__(
         self,
         *,
         deviation: str,
         distribution: Literal["uniform", "normal", "pareto", "paretonormal"] = ...,
         correlation: float | str = ...,
+        before_rate: bool = ...,
     ) -> None: ...
 
 class Reorder(Table):
@@ -1508,7 +1544,18 @@ class NamedLink(Table):
         | None
     )
     """Queue. Default: first in, first out, without a limit."""
-    loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None
+    loss: (
+        NoLoss
+        | Bernoulli
+        | GilbertElliott
+        | GilbertElliottInTime
+        | Periodic
+        | Listed
+        | Scripted
+        | Policer
+        | Load
+        | None
+    )
     """Loss of packets before they reach the queue. Default: none."""
     jitter: str
     """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
@@ -1542,7 +1589,7 @@ class NamedLink(Table):
         rate: str | None = ...,
         delay: str = ...,
         queue: DropTail | NetemLimit | Codel | FqCodel | FqPie | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
-        loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None = ...,
+        loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | Load | None = ...,
         jitter: str = ...,
         netem_jitter: NetemJitter | None = ...,
         reorder: Reorder | None = ...,
@@ -1611,6 +1658,8 @@ class Flows(FlowsBase):
         | Conversation
     )
     """Data that the application sends, and when."""
+    reader: Reader | None
+    """Application that reads slowly. Default: data is read as soon as it arrives."""
     start: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Start of the first flow: a duration or a distribution. From a distribution each flow of the group draws its own offset, which is added to the staggered start; averages over seeds then do not depend on how the flows' phases happen to align."""
     stagger: str | Constant | Uniform | Lognormal | Exponential | Choice
@@ -1635,6 +1684,7 @@ class Flows(FlowsBase):
         recovery: str | None = ...,
         stack: Stack = ...,
         workload: Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes | Conversation = ...,
+        reader: Reader | None = ...,
         start: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         stagger: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         stop: str | None = ...,
@@ -1813,6 +1863,29 @@ class MetricsCache(Table):
         destination: str = ...,
         ssthresh: int | None = ...,
         cwnd: int | None = ...,
+    ) -> None: ...
+
+class Reader(Table):
+    """An application that reads slowly: at most `read` bytes at a time, with a time between its reads. Without data it waits for some. Data that it has not read fills the receive buffer, so that the receive window closes."""
+
+    end: Literal["receiver", "sender", "both"]
+    """End of the flow that reads slowly: the receiver, in a conversation the client; the sender, in a conversation the server; or both."""
+    read: str
+    """Largest number of bytes in one read."""
+    rate: str | None
+    """Mean rate of the reads while data waits: after each read, the application waits for the time that its bytes take at this rate. Default: no such time."""
+    pause: str
+    """Time after each read, in addition to that of `rate`."""
+    wait: str
+    """Time from the handshake to the first read."""
+    def __init__(
+        self,
+        *,
+        end: Literal["receiver", "sender", "both"] = ...,
+        read: str = ...,
+        rate: str | None = ...,
+        pause: str = ...,
+        wait: str = ...,
     ) -> None: ...
 
 class Host(Table):
@@ -2042,7 +2115,9 @@ class Turn(Table):
 Queue: TypeAlias = (
     DropTail | NetemLimit | Codel | FqCodel | FqPie | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 )
-Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer
+Loss: TypeAlias = (
+    NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | Load
+)
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet | TokenBucket
 Workload: TypeAlias = (
     Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes | Conversation
@@ -2086,6 +2161,7 @@ __all__ = [
     "Link",
     "LinuxRed",
     "Listed",
+    "Load",
     "Lognormal",
     "Mahimahi",
     "Media",
@@ -2106,6 +2182,7 @@ __all__ = [
     "Population",
     "Random",
     "RateBased",
+    "Reader",
     "Record",
     "Red",
     "Regular",

@@ -253,7 +253,9 @@ def load(
         ) from None
     if PROGRAMS in values and PROGRAMS not in apart:
         refused_here = ScenarioError(
-            key=PROGRAMS, found="programs to run", allowed="in a file for `ackclock live` or `ackclock compare` alone"
+            key=PROGRAMS,
+            found="programs to run",
+            allowed="in a file for `ackclock live`, `compare` or `sweep run` alone",
         )
         raise refused_here.read_from(source, places)
     values = with_files_of({key: value for key, value in values.items() if key not in apart}, Path(path).parent)

@@ -1,4 +1,4 @@
-"""Compares two arms of runs with the user's programs (`ackclock live`) under the same seeds, and keeps the runs in a folder.
+"""Runs with the user's programs (`ackclock live`) over seeds: two arms compared, or the cells of a grid; runs are kept in a folder.
 
 A run is found again by its plan (scenario, seed, programs, their arguments and environment, kernel) if every file that its programs opened
 is as it was. Runs are files `PLAN-WHOLE.json` in the folder `live`: the hash of the plan, and that of plan and files.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ackclock.linux._live import Plan
     from ackclock.scenario import Scenario
 
-__all__ = ["METRICS", "Arm", "compare"]
+__all__ = ["METRICS", "Arm", "compare", "grid", "inside"]
 
 FOLDER = "live"
 """Folder of the runs, in that which the user names."""
@@ -126,6 +126,50 @@ def compare(
     failed = [_counted(run["failed"] for run in arm) for arm in arms]
     names = (first.name, second.name)
     return Compared(names=names, seeds=seeds, metrics=found, same=same, failed=(failed[0], failed[1]))
+
+
+def grid(
+    cells: Sequence[Arm],
+    seeds: Sequence[int],
+    *,
+    folder: Path,
+    jobs: int = 1,
+    wall_limit_s: float | None = None,
+    progress: Callable[[int, int, int], None] = lambda _done, _total, _found: None,
+    stop: threading.Event | None = None,
+) -> list[dict[str, Any]]:
+    """Run every cell with every seed.
+
+    Parameters
+    ----------
+    cells
+        The cells.
+    seeds
+        Seeds of each.
+    folder, jobs, wall_limit_s, progress, stop
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        A row for each run, in order of cells and seeds: `cell`, `seed`, `digest`, metrics (null: the run has no such value), and `failed`, what
+        the awaited programs that failed did.
+    """
+    from ackclock.linux import _live
+
+    plans = [_live.planned(one.scenario, one.programs, flows=one.flows, seed=seed) for one in cells for seed in seeds]
+    made = _made(plans, folder, jobs, wall_limit_s, progress, stop or threading.Event())
+    names = list(dict.fromkeys(name for plan in plans for name in _metrics(plan)))
+    return [
+        {
+            "cell": at // len(seeds),
+            "seed": run["seed"],
+            "digest": run["digest"],
+            **{name: None if (value := run["metrics"].get(name)) is None else float(value) for name in names},
+            "failed": "; ".join(run["failed"]),
+        }
+        for at, run in enumerate(made)
+    ]
 
 
 def _metrics(plan: Plan) -> tuple[str, ...]:
@@ -266,10 +310,18 @@ def _found(folder: Path, plan: Plan) -> dict[str, Any] | None:
 
 
 def _keep(folder: Path, plan: Plan, run: Mapping[str, Any]) -> None:
-    place = folder / FOLDER
+    place = inside(folder)
     place.mkdir(parents=True, exist_ok=True)
     name = f"{plan.about['key'][:SHORT]}-{run['key'][:SHORT]}.json"
     _files.write(place / name, json.dumps(run, indent=1) + "\n", f"--out {folder}")
+
+
+def inside(folder: Path) -> Path:
+    """Return the folder of the runs, which is no link: that might lead to files of others."""
+    place = folder / FOLDER
+    if place.is_symlink():
+        raise InputError(f"{place}: found a link; allowed: a folder, or none")
+    return place
 
 
 def _number(value: Any) -> float:

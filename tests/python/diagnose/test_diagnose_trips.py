@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from ackclock.diagnose._rows import rows_of
 from ackclock.diagnose._seen import seen
 from ackclock.diagnose._trips import Trips, flights, late, queued, trips
 
@@ -121,3 +122,10 @@ def test_what_does_not_echo_an_ack_that_passed_long_ago_stood_in_a_queue(behind:
         assert rate == pytest.approx(8 * MSS / step, rel=0.02)
         _, found = seen(packets, row(timestamps=True), server=True, mss=MSS, window="known")
         assert found.where == "network"
+
+
+def test_rows_are_those_of_the_frame():
+    made = pl.DataFrame({"t": [0.5, None, 2.0], "kind": ["data", "ack", "sack"], "own": [True, False, True]})
+    whole = pl.concat([made] * 7_000)
+    assert list(rows_of(whole)) == whole.rows()
+    assert list(rows_of(made.clear())) == []

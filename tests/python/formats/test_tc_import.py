@@ -223,10 +223,43 @@ def test_two_devices_are_two_ways_and_clients_of_iperf_are_flows():
     assert other["bottleneck"]["rate"] == "5 Mbit/s"
 
 
-def test_what_is_drawn_for_each_packet_stands_where_packets_meet_it():
+def test_jitter_beside_a_rate_is_drawn_before_the_transmission_and_in_a_chain_where_packets_meet_it():
     made = read_script("tc qdisc add dev eth0 root netem delay 10ms 2ms rate 8mbit").scenario.to_dict()["network"]
+    assert "access" not in made
+    assert made["bottleneck"]["netem_jitter"] == {"deviation": "2 ms", "before_rate": True}
+    assert (made["bottleneck"]["rate"], made["bottleneck"]["delay"]) == ("8 Mbit/s", "10 ms")
+    chain = (
+        "tc qdisc add dev eth0 root handle 1: netem delay 10ms 2ms\n"
+        "tc qdisc add dev eth0 parent 1: tbf rate 8mbit burst 2k limit 100k"
+    )
+    made = read_script(chain).scenario.to_dict()["network"]
     assert made["access"]["netem_jitter"] == {"deviation": "2 ms"}
     assert made["bottleneck"]["rate"] == "8 Mbit/s"
+
+
+UNSAID = {
+    "reordering": "network.bottleneck.reorder: a table, left out",
+    "red": 'network.bottleneck.queue.bandwidth: "10 Mbit/s", the link\'s rate instead',
+    "a policer": 'network.bottleneck.loss.kind: "policer", left out',
+}
+"""Form that a script cannot say -> what export says about it."""
+TOGETHER = {
+    **{name: script for name, (script, _, _) in FORMS.items()},
+    "jitter and a rate": "tc qdisc add dev eth0 root netem delay 10ms 2ms distribution normal rate 8mbit limit 70",
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_import_read_export_writes_and_import_reads_again(name):
+    made = read_script(TOGETHER[name])
+    written = tc.export(made.scenario)
+    again = read_script(written.text)
+    assert written.missing == ((UNSAID[name],) if name in UNSAID else ())
+    assert again.missing == ()
+    first, second = (json.loads(one.scenario.to_engine_json())["network"] for one in (made, again))
+    assert (first == second) == (name not in UNSAID)
+    third = read_script(tc.export(again.scenario).text)
+    assert third.scenario.to_engine_json() == again.scenario.to_engine_json(), "what is left stays"
 
 
 @pytest.mark.parametrize(

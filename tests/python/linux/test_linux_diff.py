@@ -12,6 +12,7 @@ from ackclock._results.columns import plain
 from ackclock.diff import PATTERNS, _compare, compare, judge, over_seeds
 from ackclock.fidelity.drawn import Drawn, drawn, listed
 from ackclock.fidelity.families import family
+from ackclock.fidelity.mixtures import mixtures
 from ackclock.fidelity.path import N1, N2, bulk
 from ackclock.linux import _cache, _guest
 
@@ -260,3 +261,10 @@ def test_sacked_segments_take_the_memory_of_the_kernels(kernel: linux.Kernel, na
     one = list(family(name, 20261201, 20))[number]
     result = compare(one.scenario, network=one.network)
     assert result.divergence is None, str(result.divergence)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("number", [9, 22, 44, 47, 79, 131, 144, 160])
+def test_drawn_mixtures_that_once_differed(kernel: linux.Kernel, number: int) -> None:
+    found = judge(list(mixtures(417705230, 1, first=number)))[0]
+    assert found.identical, found.text

@@ -15,6 +15,7 @@ from ackclock import linux
 from ackclock.errors import InputError, ScenarioError
 from ackclock.linux import _translate
 from ackclock.linux._facts import Has
+from ackclock.scenario import Scenario
 from ackclock.scenario._base import schema
 
 KEYS = tool("kernel_keys")
@@ -206,3 +207,28 @@ def test_a_profile_is_refused_by_a_kernel_that_is_not_its_own() -> None:
             ScenarioError, match=r'profile: found "linux-7.3", and Linux 6\.12\.117; allowed: a kernel of Linux 7\.3'
         ):
             _translate.job(json.loads(text), 1, "relay", kernel)
+
+
+@pytest.mark.parametrize(
+    ("stack", "buffers"),
+    [
+        ({"initial_receive_window": 46}, (4096, 133_216, 67_108_864)),
+        ({"receive_buffer": "76700 bytes"}, (4096, 122_720, 122_720)),
+        ({"initial_receive_window": 46, "receive_buffer": "76700 bytes"}, (4096, 122_720, 122_720)),
+        ({"initial_receive_window": 46, "receive_buffer": "200000 bytes"}, (4096, 133_216, 320_000)),
+    ],
+)
+def test_a_first_window_enlarges_the_first_buffer_up_to_the_largest(
+    stack: dict[str, int | str], buffers: tuple[int, int, int]
+) -> None:
+    scenario = Scenario.from_dict(
+        {
+            "duration": "1 s",
+            "network": {"topology": "chain", "bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}},
+            "flows": [{"congestion_control": "cubic", "workload": {"kind": "bulk"}, "stack": stack}],
+        }
+    )
+    text = json.loads(scenario.to_engine_json())
+    job = _translate.job(text, 1, "relay", Has(release="7.3.4", controllers=tuple(CONTROLLERS)))
+    given = dict(job["hosts"][0]["sysctl"])["net/ipv4/tcp_rmem"]
+    assert tuple(map(int, given.split())) == buffers

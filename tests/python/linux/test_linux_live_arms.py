@@ -189,3 +189,80 @@ def test_two_arms_in_the_kernel(kernel: linux.Kernel, here: Path, capsys: Any) -
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out) == told
     assert sorted(place.name for place in Path("kept/live").iterdir()) == runs
+
+
+GRID = """
+scenario = "fast.toml"
+seeds = 2
+[axes]
+"network.bottleneck.rate" = ["5 Mbit/s", "20 Mbit/s"]
+"programs.1.run" = [["python3", "sends.py", "0"], ["python3", "sends.py", "4"]]
+[names]
+"network.bottleneck.rate" = "rate"
+[labels]
+"programs.1.run" = ["well", "badly"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("grid", "words", "said"),
+    [
+        (GRID, (), "fast.toml: found 2 programs to run; allowed: with --own-code"),
+        (GRID, ("--own-code", "--until-width", "5%"), "--until-width: found it with scenarios that name programs"),
+        (GRID, ("--own-code", "--retry"), "--retry: found it with scenarios that name programs"),
+        ('trace = "all"\n' + GRID, ("--own-code",), "grid.toml: trace: found it with a scenario that names programs"),
+        (GRID.replace("s.1.run", "s.7.run"), ("--own-code",), "the list has 2 entries"),
+        (GRID.replace("s.1.run", "s.1.runs"), ("--own-code",), "programs.1.runs: found a key that is not known"),
+        (GRID.replace('"20 Mbit/s"', '"fast"'), ("--own-code",), 'in the cell network.bottleneck.rate = "fast"'),
+    ],
+)  # fmt: skip
+def test_a_grid_that_cannot_run_is_said_in_one_line(here: Path, grid: str, words: Any, said: str, capsys: Any) -> None:
+    Path("grid.toml").write_text(grid)
+    assert main(["sweep", "run", "grid.toml", *words]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not Path("grid.sweep/live").exists()
+
+
+def test_a_folder_that_is_a_link_is_refused(here: Path, capsys: Any) -> None:
+    Path("grid.toml").write_text(GRID)
+    Path("grid.sweep").mkdir()
+    Path("grid.sweep/live").symlink_to("/tmp")
+    assert main(["sweep", "run", "grid.toml", "--own-code"]) == 2
+    assert "found a link" in capsys.readouterr().err
+
+
+def test_a_grid_of_programs(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    import polars as pl
+
+    made: list[tuple[str, int]] = []
+
+    def planned(of: Any, ran: Any, *, flows: bool, seed: int) -> Any:
+        rate, words = of.to_dict()["network"]["bottleneck"]["rate"], ran[1].command
+        listed = [{"name": "client", "counts": True}]
+        about = {"key": f"{rate[:2].strip()}-{words[-1]}-{seed}".ljust(24, "x")}
+        return SimpleNamespace(seed=seed, flows=flows, scenario=of, about=about, job={"live": {"programs": listed}}, rate=rate, words=words)  # fmt: skip
+
+    def record(plan: Any, cpu: int, wall_limit_s: float | None) -> dict[str, Any]:
+        made.append((plan.rate, plan.seed))
+        failed = ["client: exited with 4"] if plan.words.endswith("4") else []
+        metrics = {"goodput_bps": 1e6 * float(plan.rate.split()[0]), "completion_s": None if failed else 1}
+        return {"seed": plan.seed, "digest": "0", "key": "k" * 40, "files": {}, "metrics": metrics, "failed": failed}
+
+    monkeypatch.setattr(_live, "planned", planned)
+    monkeypatch.setattr(programs, "_record", record)
+    Path("grid.toml").write_text(GRID)
+    assert main(["sweep", "run", "grid.toml", "--own-code", "--jobs", "1"]) == 1
+    told = capsys.readouterr().out
+    assert "table: grid.sweep/live/grid.parquet (8 rows)" in told
+    assert "badly" in told
+    assert len(made) == 8
+    table = pl.read_parquet("grid.sweep/live/grid.parquet")
+    assert table.columns[:5] == ["cell", "rate", "programs.1.run", "seed", "digest"]
+    assert table["goodput_bps"].to_list() == [5e6] * 4 + [2e7] * 4
+    assert table["completion_s"].to_list() == [1.0, 1.0, None, None] * 2
+    assert table["failed"].to_list() == ["", "", *["client: exited with 4"] * 2] * 2
+    assert main(["sweep", "run", "grid.toml", "--own-code", "--jobs", "1", "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 8
+    assert len(made) == 8, "found again"

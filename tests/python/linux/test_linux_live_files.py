@@ -53,6 +53,15 @@ def test_what_a_process_opens_is_told(tmp_path: Path) -> None:
     assert not _opened.unchanged(told)
 
 
+def test_an_old_machine_runs_without_the_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_opened, "_release", lambda: (5, 8))
+    opened = _opened.Opened()
+    with _opened.filtered(["/bin/true", "x"], opened) as (command, passed):
+        assert (command, passed) == (["/bin/true", "x"], ())
+    opened.end()
+    assert opened.hashes(but=Path("/nowhere"), folders_but=()) is None
+
+
 def test_a_folder_counts_by_its_names(tmp_path: Path) -> None:
     opened = _opened.Opened()
     opened.paths = {str(tmp_path)}

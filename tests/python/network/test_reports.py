@@ -237,6 +237,40 @@ def policer(scenario: Scenario) -> None:
     assert goodputs(scenario.set_all(queue))[0] > 45
 
 
+def once(scenario: Scenario) -> None:
+    found = ackclock.run(scenario, seed=1)
+    windows = [row["cwnd"] for row in found.rows("acks")]
+    shares = [after / before for before, after in itertools.pairwise(windows) if after < 0.9 * before]
+    assert len(shares) == found.rows("flows")[0]["recoveries"] > 10
+    assert all(share == pytest.approx(0.7, abs=0.03) for share in shares)
+
+
+def coarse(scenario: Scenario) -> None:
+    strict, generous = (flow(scenario.set("hosts.0.catch_up", name)) for name in ("none", "full"))
+    assert strict["limit_pacing_s"] > 0.4 * 10
+    assert generous["limit_pacing_s"] < 0.01 * 10
+
+
+def camera(scenario: Scenario) -> None:
+    def late(p: float) -> float:
+        rows = ackclock.run(scenario.set("network.bottleneck.loss.p", p), seed=1).rows("conversations")
+        assert all(row["done"] for row in rows)
+        return max(row["latency_s"] for row in rows)
+
+    assert flow(scenario)["goodput_bps"] == pytest.approx(74e3, rel=0.02)
+    assert late(0.02) > 0.2
+    assert late(0.0) < 0.05
+
+
+def reader(scenario: Scenario) -> None:
+    found = flow(scenario)
+    assert found["limit_rwnd_s"] > 9
+    assert found["goodput_bps"] < 2.3e6
+    values = scenario.to_dict()
+    del values["flows"][0]["reader"]
+    assert goodputs(Scenario.from_dict(values))[0] > 90
+
+
 SYMPTOMS: dict[str, Callable[[Scenario], None]] = {
     "bbr-beside-a-flood": flooded,
     "bbr-where-a-fifth-is-lost": a_fifth,
@@ -267,6 +301,10 @@ SYMPTOMS: dict[str, Callable[[Scenario], None]] = {
     "reordering-taken-for-loss": reordering,
     "tbf-three-streams": tbf,
     "window-of-a-trickle": trickle,
+    "one-loss-two-reductions": once,
+    "pacer-of-a-millisecond": coarse,
+    "trickle-of-a-camera": camera,
+    "reader-that-is-slow": reader,
 }
 
 

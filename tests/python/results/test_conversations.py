@@ -91,11 +91,14 @@ def drawn(seed: int) -> dict[str, Any]:
         "streams": draw.choice((1, 1, 2, 5)),
         "think": f"{draw.choice((0, 3, 50))} ms",
     }
-    return {
-        "duration": "40 s",
-        "network": {"bottleneck": link},
-        "flows": [{"congestion_control": draw.choice(("cubic", "reno", "bbr")), "stack": stack, "workload": workload}],
-    }
+    group = {"congestion_control": draw.choice(("cubic", "reno", "bbr")), "stack": stack, "workload": workload}
+    if draw.random() < 0.3:
+        group["reader"] = {
+            "end": draw.choice(("receiver", "sender", "both")),
+            "read": draw.choice(("1 kB", "16 kB", "1 MB")),
+            **draw.choice(({"rate": f"{draw.choice((2, 8, 40))} Mbit/s"}, {"pause": "20 ms"}, {"wait": "300 ms"})),
+        }
+    return {"duration": "40 s", "network": {"bottleneck": link}, "flows": [group]}
 
 
 def keeps_the_laws(seed: int) -> None:

@@ -317,6 +317,28 @@ each(
     },
 )
 each(
+    f"{LINK}.netem_jitter.before_rate",
+    lambda d: {LINK: {"delay": "20 ms", "netem_jitter": {"deviation": ms(d(1, 9)), "before_rate": True}}},
+    lambda d: {
+        f"{LINK}.netem_jitter": {"deviation": ms(d(1, 9)), "before_rate": True},
+        QUEUE: {"kind": "drop-tail", "limit": packets(d(10, 90))},
+    },
+)
+READER = "flows.0.reader"
+each(
+    READER,
+    lambda d: {READER: {"rate": mbit(d(1, 9))}, "flows.0.profile": "rfc"},
+    lambda d: {READER: {"rate": mbit(d(1, 9))}, "hosts": [{"name": "a"}], "flows.0.host": "a"},
+    lambda d: {READER: {"pause": ms(d(1, 9))}, STACK: {"optimistic_acks": 0.5}},
+    lambda d: {READER: {"wait": ms(d(1, 9))}, "flows.0.congestion_control": "pcc-allegro"},
+)
+each(f"{READER}.rate", lambda d: {READER: {"read": size(d(1, 9000))}})
+each(f"{READER}.end", lambda d: {READER: {"rate": mbit(d(1, 9)), "end": "both"}})
+each(
+    f"{WORKLOAD}.kind",
+    lambda d: {READER: {"rate": mbit(d(1, 9))}, WORKLOAD: {"kind": "fetch", "bytes": size(d(1, 9000))}},
+)
+each(
     f"{LINK}.rate",
     lambda d: {LINK: {"delay": "20 ms", "capacity": {"kind": "token-bucket", "burst": size(d(1, 9000))}}},
 )

@@ -73,6 +73,21 @@ impl LinkParams {
                 "no `reorder` beside `netem_jitter`, whose packets overtake by themselves",
             );
         }
+        if self.netem_jitter.as_ref().is_some_and(|jitter| jitter.before_rate) {
+            let netem =
+                !matches!(self.queue, Some(ref queue) if !matches!(queue, QueueConfig::NetemLimit(_)));
+            if self.rate.is_none() || self.capacity.is_some() || self.merging.is_some() {
+                rules.refuse(
+                    "netem_jitter.before_rate",
+                    "false without a rate, or with a capacity or merging",
+                );
+            } else if !netem {
+                rules.refuse(
+                    "netem_jitter.before_rate",
+                    "false beside a queue of another kind than \"netem-limit\"",
+                );
+            }
+        }
         if self.duplicate > 0.0 && self.merging.is_some() {
             rules.refuse("duplicate", "0 with `merging`");
         }

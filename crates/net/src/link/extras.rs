@@ -111,6 +111,11 @@ impl Extras {
         self.doubler.as_mut().is_some_and(Doubler::doubles)
     }
 
+    /// Whether netem delays packets before their transmission.
+    pub(super) fn delays_first(&self) -> bool {
+        self.netem_jitter.as_ref().is_some_and(|jitter| jitter.before_rate)
+    }
+
     pub(super) fn owe(&mut self, now: Time, packet: Packet) {
         if let Some(doubler) = &mut self.doubler {
             doubler.owe(now, packet);

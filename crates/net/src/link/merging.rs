@@ -73,7 +73,7 @@ impl Link {
             let Some(card) = self.card_mut() else { return };
             let packet = card.ring.take();
             let id = pool.insert(&packet);
-            match self.take_behind_card(pool, now, id, packet.load()) {
+            match self.take_behind_card::<false>(pool, now, id, packet.load()) {
                 Ok(Some(delivery)) => self.put(pool, now, id, delivery),
                 Ok(None) => {}
                 Err(reason) => {

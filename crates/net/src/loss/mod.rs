@@ -1,6 +1,7 @@
 //! Loss models: which packets a link loses ahead of its queue. One model, one file; a closed enum on the hot path.
 
 mod bernoulli;
+mod by_load;
 mod gilbert_elliott;
 mod in_time;
 mod listed;
@@ -14,6 +15,8 @@ use ackclock_core::{choice, family, table, Packet, Stream, Time};
 
 use bernoulli::Bernoulli;
 pub use bernoulli::BernoulliParams;
+use by_load::ByLoad;
+pub use by_load::ByLoadParams;
 use gilbert_elliott::GilbertElliott;
 pub use gilbert_elliott::GilbertElliottParams;
 use in_time::InTime;
@@ -38,6 +41,7 @@ family! {
         Listed(ListedParams),
         Scripted(ScriptedParams),
         Policer(PolicerParams),
+        ByLoad(ByLoadParams),
     }
 }
 
@@ -63,7 +67,8 @@ impl LossConfig {
             LossConfig::InTime(given) => given.applies_to,
             LossConfig::Periodic(given) => given.applies_to,
             LossConfig::Listed(given) => given.applies_to,
-            LossConfig::None(_) | LossConfig::Scripted(_) | LossConfig::Policer(_) => AppliesTo::All,
+            LossConfig::None(_) | LossConfig::Scripted(_) => AppliesTo::All,
+            LossConfig::Policer(_) | LossConfig::ByLoad(_) => AppliesTo::All,
         }
     }
 
@@ -128,6 +133,7 @@ enum Model {
     Listed(Listed),
     Scripted(Scripted),
     Policer(Policer),
+    ByLoad(Box<ByLoad>),
 }
 
 impl Loss {
@@ -144,6 +150,7 @@ impl Loss {
             LossConfig::Listed(given) => Model::Listed(Listed::new(&given.packets)),
             LossConfig::Scripted(given) => Model::Scripted(Scripted::new(&given.drops)),
             LossConfig::Policer(given) => Model::Policer(Policer::new(given)),
+            LossConfig::ByLoad(given) => Model::ByLoad(Box::new(ByLoad::new(given, stream))),
         };
         Loss { applies_to: config.applies_to(), model }
     }
@@ -161,6 +168,7 @@ impl Loss {
             Model::Listed(model) => model.drops(),
             Model::Scripted(model) => model.drops(packet),
             Model::Policer(model) => model.drops(now, packet.flow, packet.bytes),
+            Model::ByLoad(model) => model.drops(now, packet.bytes),
         }
     }
 
@@ -174,6 +182,7 @@ impl Loss {
             Model::Periodic(model) => model.restart(),
             Model::Listed(model) => model.restart(),
             Model::Policer(model) => model.restart(),
+            Model::ByLoad(model) => model.restart(stream),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Construction of a world and its applications from a scenario and a seed.
 
+use std::rc::Rc;
+
 use ackclock_core::{Span, Time};
 use ackclock_net::QueueConfig;
 use ackclock_tcp::DestinationMetrics;
@@ -94,6 +96,7 @@ pub fn build(
         shortcuts.apply(&mut config);
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
+        let reader = group.reader.clone().map(Rc::new);
         let members = group.members();
         let workload = group.workload.params();
         let mut site = Site {
@@ -109,6 +112,7 @@ pub fn build(
             let start = starts.following();
             let mut flow = Flow::new(id, g as u32, config.clone(), start, stop.max(start));
             flow.destination = destination;
+            flow.reader.clone_from(&reader);
             flow.traced = match scenario.record.trace {
                 TraceLevel::None => false,
                 TraceLevel::Flow => id == 0,

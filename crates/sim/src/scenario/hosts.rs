@@ -111,7 +111,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
         config.offer_first_buffer();
     }
     if let (true, Some(segments)) = (today, stack.initial_receive_window) {
-        config.offer_first_segments(segments);
+        config.offer_first_segments(segments, stack.receive_buffer);
     }
     let streams = matches!(
         group.workload,
@@ -244,5 +244,15 @@ mod tests {
         assert_eq!(first(r#""initial_receive_window": 10"#), 14_480);
         let told = settings(r#""kind": "bulk""#, r#""initial_receive_window": 10"#);
         assert_eq!(told.receiving.initiator_rwnd, 14_600, "before it knows of timestamps");
+        for (segments, bytes, buffer, told) in [
+            (46, 76_700, 61_360, (60_816, 61_320)),
+            (46, 200_000, 66_608, (66_608, 65_700)),
+            (10, 76_700, 61_360, (14_480, 14_600)),
+        ] {
+            let stack = format!(r#""initial_receive_window": {segments}, "receive_buffer": {bytes}"#);
+            let config = settings(r#""kind": "bulk""#, &stack).receiving;
+            assert_eq!((config.first_buffer, config.receive_buffer), (buffer, bytes), "{stack}");
+            assert_eq!((config.initial_rwnd, config.initiator_rwnd), told, "{stack}");
+        }
     }
 }

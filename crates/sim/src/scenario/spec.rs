@@ -5,6 +5,7 @@
 pub mod files;
 mod network;
 pub mod read;
+mod readers;
 mod rules;
 
 use ackclock_cc::SlowStartConfig;
@@ -21,8 +22,8 @@ use serde::{Deserialize, Deserializer};
 
 pub use crate::tables::tally::TransactionLevel;
 use crate::workload::video::adaptation::AdaptationConfig;
-use crate::workload::Place;
 pub use crate::workload::{ArrivalsConfig, WorkloadConfig};
+use crate::workload::{Place, ReaderParams};
 pub use ackclock_tcp::{MetricsCache, Stack};
 pub use rules::{check, MOST_FLOWS};
 
@@ -131,6 +132,8 @@ table! {
         stack: Stack = Takes::Table(Stack::TABLE), Stack::default();
         /// Data that the application sends, and when.
         workload: WorkloadConfig = Takes::OneOf(WorkloadConfig::FAMILY), usual_kind("bulk");
+        /// Application that reads slowly. Default: data is read as soon as it arrives.
+        reader: Option<ReaderParams> = Takes::Table(ReaderParams::TABLE);
         /// Start of the first flow: a duration or a distribution. From a distribution each flow of the group draws its own
         /// offset, which is added to the staggered start; averages over seeds then do not depend on how the flows' phases
         /// happen to align.

@@ -14,6 +14,10 @@ table! {
 }
 
 impl Params for BulkParams {
+    fn may_read_slowly() -> bool {
+        true
+    }
+
     fn carried() -> Carried {
         Carried::ByTcpOrPcc
     }

@@ -173,11 +173,12 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
                 self.write(cx, at);
             }
         }
-        self.read(cx, host, end.received);
-        if cx.end(conn, host).peer_closed && !cx.end(conn, host).closing {
+        let (received, ended) = cx.has_read(conn, host);
+        self.read(cx, host, received);
+        if ended && !cx.end(conn, host).closing {
             cx.close(conn, host);
         }
-        match cx.is_over(conn) {
+        match cx.is_over(conn) && [SENDER, RECEIVER].iter().all(|&host| cx.has_read(conn, host).1) {
             true => {
                 self.conn = None;
                 cx.retire(conn);

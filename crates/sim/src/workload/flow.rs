@@ -1,5 +1,7 @@
 //! A flow of the run: its open connections, the sums over its closed ones, and its milestones.
 
+use std::rc::Rc;
+
 use ackclock_core::trace::RecoverySummary;
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_pcc::IntervalRow;
@@ -12,6 +14,7 @@ use crate::tables::tally::TransactionLog;
 use crate::transport::udp::Received;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
 use crate::workload::video::ChunkRow;
+use crate::workload::ReaderParams;
 use crate::world::{ConnId, World, RECEIVER, SENDER};
 
 /// A flow.
@@ -25,6 +28,8 @@ pub struct Flow {
     pub config: TransportConfig,
     /// Journal index of the destination cache of the flow's hosts; `None` without a cache.
     pub destination: Option<u32>,
+    /// Slow reader at the ends of the connections; `None`: data is read at once.
+    pub reader: Option<Rc<ReaderParams>>,
     /// Whether the sender records a trace.
     pub traced: bool,
     /// Whether limiting causes are recorded.
@@ -63,6 +68,7 @@ impl Flow {
             group,
             config,
             destination: None,
+            reader: None,
             traced: false,
             limits: false,
             overlaps: false,

@@ -63,7 +63,7 @@ impl OneWay {
             return;
         }
         cx.note_established(conn, SENDER);
-        if host == RECEIVER && self.total.is_none() && cx.world.transport(conn, RECEIVER).peer_closed() {
+        if host == RECEIVER && self.total.is_none() && cx.world.transport(conn, RECEIVER).has_read().1 {
             self.total = Some(cx.world.transport(conn, RECEIVER).received());
             cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
         }

@@ -42,6 +42,10 @@ impl ThrottledParams {
 }
 
 impl Params for ThrottledParams {
+    fn may_read_slowly() -> bool {
+        true
+    }
+
     fn carried() -> Carried {
         Carried::ByTcpOrPcc
     }

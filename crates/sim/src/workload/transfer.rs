@@ -19,6 +19,10 @@ table! {
 }
 
 impl Params for TransferParams {
+    fn may_read_slowly() -> bool {
+        true
+    }
+
     fn carried() -> Carried {
         Carried::ByTcpOrPcc
     }

@@ -37,6 +37,10 @@ table! {
 }
 
 impl Params for WritesParams {
+    fn may_read_slowly() -> bool {
+        true
+    }
+
     fn asks(&self, _duration: Span) -> Asks {
         let segments: f64 = self.writes.iter().map(|write| write.bytes as f64 / 1000.0 + 1.0).sum();
         Asks::Packets(segments + 10.0)

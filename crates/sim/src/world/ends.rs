@@ -1,7 +1,7 @@
 //! Ends of connections: their slots, and the transmission of their packets into the network.
 
 use ackclock_core::{Digest, FlowId, Header, Packet, Span, Time};
-use ackclock_tcp::Connection;
+use ackclock_tcp::{Connection, ReadingPace};
 
 use super::agenda::{Agenda, KIND_BITS, TIMER};
 use super::net::{set_out, Journey, Net};
@@ -50,6 +50,16 @@ impl World {
         }
         self.opened += 1;
         conn
+    }
+
+    /// Let the applications of a new connection read slowly, each at the pace given for its host.
+    pub fn read_slowly(&mut self, conn: ConnId, pace: impl Fn(usize) -> Option<ReadingPace>) {
+        for host in [SENDER, RECEIVER] {
+            let end = self.end_at(end_index(conn, host));
+            if let (Some(pace), Some(tcp)) = (pace(host), end.transport.tcp_mut()) {
+                tcp.read_slowly(pace);
+            }
+        }
     }
 
     /// Both ends of an open connection, the sending one first.

@@ -5,6 +5,7 @@ use ackclock_core::{Span, Time};
 use super::sending::Call;
 use super::{Connection, State};
 use crate::config::SendLimit;
+use crate::receiver::{ReadingPace, Receiver};
 use crate::sender::Sender;
 
 impl Connection {
@@ -60,6 +61,17 @@ impl Connection {
     /// Read up to `bytes` bytes of in-order data. Returns the number of bytes read.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         self.receiver.awake().read(now, bytes)
+    }
+    /// Let the application read slowly, at this pace. Called before the handshake.
+    pub fn read_slowly(&mut self, pace: ReadingPace) {
+        self.receiver.awake().read_slowly(pace);
+    }
+    /// Payload bytes that the application has read, and whether it has read the end of the stream.
+    pub fn has_read(&self) -> (u64, bool) {
+        let read = |receiver: &Receiver| {
+            (receiver.taken_at_once(), receiver.fin_received() && !receiver.has_to_read())
+        };
+        self.receiver.now().map_or((0, false), read)
     }
     /// Payload bytes available to [`Connection::read`].
     pub fn readable(&self) -> u64 {

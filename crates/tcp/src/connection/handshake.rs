@@ -101,7 +101,6 @@ impl Connection {
 
     fn establish(&mut self, now: Time, seg: &Segment) {
         self.state = State::Established;
-        self.receiver.begin(now);
         if let Some(ledger) = &mut self.ledger {
             ledger.begin(now);
         }
@@ -127,6 +126,7 @@ impl Connection {
         let own = own.min(self.config.sending.path_mss.saturating_sub(options));
         let smss = own.min(self.peer_mss.saturating_sub(options)).max(1);
         sender.established(now, seg.wnd, self.sack, (smss, options), rtt);
+        self.receiver.begin(now, smss);
         let room = (smss, options);
         self.rest_on(Established { at: now, from_one, wnd: seg.wnd, sack: self.sack, room, rtt });
     }

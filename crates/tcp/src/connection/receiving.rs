@@ -78,10 +78,10 @@ impl Receiving {
     }
 
     /// Start at the end of the handshake.
-    pub fn begin(&mut self, now: Time) {
+    pub fn begin(&mut self, now: Time, smss: u32) {
         match self {
-            Receiving::Awake(receiver) => receiver.begin(now),
-            Receiving::Resting(resting) => resting.begin(now),
+            Receiving::Awake(receiver) => receiver.begin(now, smss),
+            Receiving::Resting(resting) => resting.begin(now, smss),
         }
     }
 
@@ -176,6 +176,11 @@ impl Receiving {
     #[inline]
     pub fn awaits_turn(&self) -> bool {
         self.now().is_some_and(Receiver::awaits_turn)
+    }
+
+    /// See [`Receiver::turn`].
+    pub fn turn(&self) -> Time {
+        self.now().map_or(Time::NEVER, Receiver::turn)
     }
 
     pub fn on_timer(&mut self, now: Time, rto: Span) {

@@ -89,6 +89,15 @@ pub(crate) struct Sizes {
     pub(crate) most: u32,
 }
 
+impl Sizes {
+    /// Payload of the segments in a packet that contains several (Linux `gso_size`): options other than timestamps take
+    /// room from each of them.
+    #[cold]
+    fn in_packet(&self, seg: &Segment) -> u32 {
+        self.most.saturating_sub(seg.option_bytes() - 12 * seg.has_ts as u32).max(1)
+    }
+}
+
 impl Acknowledging {
     pub(super) fn new(config: &Config, ticks: Ticks) -> Acknowledging {
         Acknowledging {
@@ -331,7 +340,10 @@ impl Receiver {
     pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
         let last = std::mem::take(&mut self.sizes.short);
-        let len = seg.len.min(self.sizes.most);
+        let len = match seg.len > self.sizes.most {
+            true => self.sizes.in_packet(seg),
+            false => seg.len,
+        };
         if len >= self.sizes.rcv_mss || !self.is_linux::<PLAIN>() {
             if len > self.sizes.rcv_mss {
                 self.sizes.rcv_mss = len.min(self.sizes.advmss);

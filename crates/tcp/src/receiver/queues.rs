@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 
 use ackclock_core::Segment;
 
+use super::reading::Slow;
 use super::Receiver;
 use crate::config::DelayedAck;
-use crate::memory::{self, Share};
+use crate::memory::{self, Share, MOST_PIECES};
 
 /// Contiguous packets that arrived out of order, or a single one (see [`Receiver::lies_alone`]).
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ struct Packet {
     memory: u64,
     /// Bytes that can still be copied into the packet.
     room: u32,
+    /// Number of fragments that lie in the sender's memory.
+    pieces: u32,
 }
 
 impl Packet {
@@ -57,27 +60,84 @@ impl Packet {
     }
 }
 
+/// The last packet in a queue, to which the next one can be added (Linux `skb_try_coalesce`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    /// Bytes that can still be copied into it.
+    pub room: u32,
+    /// Number of its fragments that lie in the sender's memory.
+    pub pieces: u32,
+}
+
+/// How a packet was added to the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Joined {
+    /// A copy of its payload; all its memory is free.
+    Copied,
+    /// The fragments themselves; its head is free.
+    Moved,
+}
+
+impl Tail {
+    /// Add a packet with `len` bytes of payload in `pieces` fragments, if it fits.
+    pub fn join(&mut self, len: u32, pieces: u32) -> Option<Joined> {
+        if len <= self.room {
+            self.room -= len;
+            return Some(Joined::Copied);
+        }
+        if self.pieces > 0 && pieces > 0 && self.pieces + pieces <= MOST_PIECES {
+            *self = Tail { room: 0, pieces: self.pieces + pieces };
+            return Some(Joined::Moved);
+        }
+        None
+    }
+}
+
+/// The last packet not yet read by the application, which reads automatically.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Last {
+    /// A packet of this length to which nothing has been added.
+    Alone(u32),
+    /// A packet made of several.
+    Merged(Tail),
+}
+
 /// In-order data not yet read by the application. Used only if the application reads by explicit calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
     /// Memory used by the packets, bytes.
     pub memory: u64,
+    /// The application, if it reads slowly.
+    pub slow: Option<Slow>,
 }
 
 impl Waiting {
-    /// Append the bytes from `start` to `end` to the queue as a packet of this memory, or copy them into the
-    /// last packet if it has `room` (Linux `tcp_try_coalesce`).
-    fn push(&mut self, start: u64, end: u64, memory: u64, room: u32) {
+    /// Append a packet to the queue: copy it into the last packet if that has room, or add its fragments to those of
+    /// the last packet (Linux `tcp_try_coalesce`).
+    fn push(&mut self, packet: Packet) {
+        let Packet { start, end, memory, room, pieces } = packet;
         if let Some(last) = self.packets.back_mut() {
             if end - start <= last.room as u64 {
                 last.end = end;
                 last.room -= (end - start) as u32;
                 return;
             }
+            if pieces > 0 && last.pieces + pieces <= memory::MOST_PIECES {
+                let added = memory.min(end - start);
+                (last.end, last.memory, last.room) = (end, last.memory + added, room);
+                last.pieces += pieces;
+                self.memory += added;
+                return;
+            }
         }
         self.memory += memory;
-        self.packets.push_back(Packet { start, end, memory, room });
+        self.packets.push_back(packet);
+    }
+
+    /// End of the first packet.
+    pub fn first_end(&self) -> Option<u64> {
+        self.packets.front().map(|packet| packet.end)
     }
 
     /// Free the packets read by the application up to `read`.
@@ -103,20 +163,54 @@ impl Waiting {
             let taken = memory::copied_together(len);
             self.memory += taken;
             let room = memory::room_behind_copies(len);
-            self.packets.push_back(Packet { start, end: start + len, memory: taken, room });
+            self.packets.push_back(Packet { start, end: start + len, memory: taken, room, pieces: 0 });
             start += len;
         }
     }
 }
 
 impl Receiver {
+    /// The last packet not yet read; `start`: its offset if nothing has been added to it.
+    pub(super) fn last_unread(&self, start: u64) -> Tail {
+        match self.reader.last {
+            Last::Alone(len) => {
+                Tail { room: self.window.room_behind(len), pieces: self.window.pieces(start, len) }
+            }
+            Last::Merged(tail) => tail,
+        }
+    }
+
+    /// Add a segment that is next in order to the last packet not yet read by the application, if it fits there. Returns
+    /// the memory by which that packet grows (Linux `tcp_queue_rcv`).
+    #[cold]
+    pub(super) fn join_unread(&mut self, seg: &Segment) -> Option<u64> {
+        if self.reader.unread == 0 || seg.len == 0 {
+            return None;
+        }
+        let start = match self.reader.last {
+            Last::Alone(len) => seg.seq - len as u64,
+            Last::Merged(_) => 0,
+        };
+        let mut last = self.last_unread(start);
+        let joined = last.join(seg.len, self.window.pieces(seg.seq, seg.len))?;
+        self.reader.last = Last::Merged(last);
+        Some(match joined {
+            Joined::Copied => 0,
+            Joined::Moved => seg.len as u64,
+        })
+    }
+
     /// Queue a segment that is next in order until the application reads it.
     #[cold]
     pub(super) fn enqueue(&mut self, seg: &Segment) {
         let end = seg.seq + seg.len as u64;
         if end > self.rcv_nxt {
             let (memory, room) = (self.window.packet_memory(seg.len), self.window.room_behind(seg.len));
-            self.reader.waiting.get_or_insert_default().push(self.rcv_nxt, end, memory, room);
+            let pieces = self.window.pieces(seg.seq, seg.len);
+            let packet = Packet { start: self.rcv_nxt, end, memory, room, pieces };
+            let before = self.reader.unread_memory();
+            self.reader.waiting.get_or_insert_default().push(packet);
+            self.reserve(memory, self.reader.unread_memory() - before);
         }
     }
 
@@ -137,6 +231,9 @@ impl Receiver {
             self.acks.now |= self.acks.mode != DelayedAck::Linux;
             return false;
         }
+        if self.has_reserved(seg) {
+            return true;
+        }
         let waiting = self.received() - self.taken_at_once();
         if self.make_room(seg.seq, waiting) {
             return true;
@@ -156,7 +253,9 @@ impl Receiver {
         while start < run.end {
             let end = run.end.min(start + len);
             let room = if end == run.end { run.room } else { 0 };
-            self.reader.waiting.get_or_insert_default().push(start, end, memory, room);
+            let pieces = if run.packets == 1 { run.pieces } else { 0 };
+            let packet = Packet { start, end, memory, room, pieces };
+            self.reader.waiting.get_or_insert_default().push(packet);
             start = end;
         }
     }

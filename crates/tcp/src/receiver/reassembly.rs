@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use ackclock_core::{SackBlock, SackList, Segment};
 use smallvec::SmallVec;
 
-use super::queues::Run;
+use super::queues::{Joined, Last, Run, Tail};
 use super::Receiver;
 use crate::config::{Config, DelayedAck};
 use crate::memory::MOST_PIECES;
@@ -111,7 +111,7 @@ impl Receiver {
     pub(super) fn close_gaps(&mut self, seg: &Segment) -> (u64, u64) {
         let arrived = self.rcv_nxt;
         let (mut first, mut memory) = (arrived, 0);
-        let mut tail = self.window.pieces(seg.seq, seg.len);
+        let mut last = self.last_unread(seg.seq);
         while let Some(&run) = self.assembly.out_of_order.front() {
             let Run { start, end, .. } = run;
             if start > self.rcv_nxt {
@@ -123,18 +123,24 @@ impl Receiver {
             if self.reader.explicit {
                 self.enqueue_run(run, self.rcv_nxt);
             }
-            let fits = tail > 0 && run.packets == 1 && run.pieces > 0 && tail + run.pieces <= MOST_PIECES;
-            let joins = fits && start == self.rcv_nxt;
-            if joins && first == self.rcv_nxt {
+            let single = run.packets == 1 && start == self.rcv_nxt;
+            let joined = if single { last.join((end - start) as u32, run.pieces) } else { None };
+            if joined.is_some() && first == self.rcv_nxt {
                 first = first.max(end);
             }
-            let head = if joins { self.window.packet_memory(0).min(run.memory) } else { 0 };
-            tail = if joins { tail + run.pieces } else { run.pieces };
-            memory += run.memory - head;
+            memory += match joined {
+                Some(Joined::Copied) => 0,
+                Some(Joined::Moved) => run.memory - self.window.packet_memory(0).min(run.memory),
+                None => {
+                    last = Tail { room: run.room, pieces: run.pieces };
+                    run.memory
+                }
+            };
             self.rcv_nxt = self.rcv_nxt.max(end);
             self.assembly.gathered -= run.memory;
             self.assembly.out_of_order.pop_front();
         }
+        self.reader.last = Last::Merged(last);
         let rcv_nxt = self.rcv_nxt;
         self.assembly.sacks.retain(|b| b.1 > rcv_nxt);
         if self.assembly.out_of_order.is_empty() {

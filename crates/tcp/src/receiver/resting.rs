@@ -14,6 +14,7 @@ pub(crate) struct Resting {
     config: Rc<Config>,
     edges: Edges,
     begun: Time,
+    smss: u32,
     ts_recent: u32,
     /// Timestamp echoed by the last ACK received.
     echoed: u32,
@@ -42,6 +43,7 @@ impl Receiver {
             config: config.clone(),
             edges: self.window.edges(),
             begun: Time::ZERO,
+            smss: u32::MAX,
             ts_recent: 0,
             echoed: 0,
             wnd: 0,
@@ -68,7 +70,7 @@ impl Resting {
             receiver.negotiated(self.sack, self.timestamps);
             receiver.stamps.recent = self.ts_recent;
         }
-        receiver.begin(self.begun);
+        receiver.begin(self.begun, self.smss);
         receiver.window.has_echoed(self.echoed);
         receiver.acks.closing = self.closing;
         if self.due {
@@ -85,8 +87,8 @@ impl Resting {
         self.ts_recent = seg.ts_val;
     }
 
-    pub fn begin(&mut self, now: Time) {
-        self.begun = now;
+    pub fn begin(&mut self, now: Time, smss: u32) {
+        (self.begun, self.smss) = (now, smss);
     }
 
     #[inline]

@@ -2,6 +2,8 @@
 
 mod fin;
 mod plain;
+mod unread;
+mod slow;
 
 use super::*;
 use ackclock_core::packet::Ecn;
@@ -30,7 +32,7 @@ impl Peer {
         let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
         receiver.negotiated(true, true);
         receiver.on_syn();
-        receiver.begin(Time(1));
+        receiver.begin(Time(1), 1448);
         let mut peer = Peer { receiver, now: Time(1), echo: 1 };
         // the last two are swapped, so that the window reaches its maximum
         for n in (0..segments - 2).chain([segments - 1, segments - 2]) {
@@ -248,7 +250,7 @@ fn without_stamps() -> Receiver {
     let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.timers.wheel));
     receiver.negotiated(true, false);
     receiver.on_syn();
-    receiver.begin(Time(1));
+    receiver.begin(Time(1), 1448);
     receiver
 }
 
@@ -398,6 +400,7 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     receiver.window.measure_share(SMSS as u32, SMSS as u32);
     let at = |n: u64| 1 + n * SMSS;
     receiver.rcv_nxt = at(40);
+    receiver.reader.last = Last::Alone(SMSS as u32);
     let each = receiver.window.packet_memory(SMSS as u32);
     for n in 41..=40 + waiting {
         let n = if last_first { 81 + waiting - n } else { n };
@@ -449,7 +452,7 @@ fn the_pace_of_data_is_measured_from_the_handshake() {
         receiver.negotiated(true, true);
         receiver.on_syn();
         let begun = Time::ZERO + Span::from_secs(2);
-        receiver.begin(begun);
+        receiver.begin(begun, 1448);
         let mut peer = Peer { receiver, now: begun + Span::from_ms(20), echo: 1 };
         assert_eq!(peer.segment(1, false), [(0, vec![(1, 2)])]);
         peer.now = begun + late;

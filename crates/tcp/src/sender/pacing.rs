@@ -161,7 +161,7 @@ impl Sender {
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
             // rate of full segments (Linux `mss_cache`), regardless of the bytes reserved for options
-            pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
+            pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.exact_srtt());
         }
     }
 

@@ -53,7 +53,7 @@ impl Rack {
     /// retransmission whose ACK is faster than the minimum RTT is ambiguous and ignored.
     #[inline]
     pub fn advance(&mut self, now: Time, rexmit: bool, end: u64, xmit: Time, min_rtt: Span) {
-        let rtt = now - xmit;
+        let rtt = now.since(xmit); // zero if a host's queue released it before its departure time
         if rexmit && rtt < min_rtt {
             return;
         }
@@ -179,6 +179,13 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_delivery_before_the_departure_time_is_an_rtt_of_zero() {
+        let mut rack = Rack::default();
+        rack.advance(Time(1_000), false, 1, Time(3_000), Span(500));
+        assert_eq!((rack.rtt(), rack.take_news()), (Span::ZERO, true));
+    }
 
     #[test]
     fn each_round_trip_with_a_dsack_adds_a_quarter_and_16_recoveries_without_take_all_back() {

@@ -291,19 +291,21 @@ impl Sender {
     }
 
     /// Take an RTT sample: from the oldest segment newly acknowledged, else newly SACKed, else from the
-    /// timestamp (Linux `tcp_ack_update_rtt`; Karn's algorithm).
+    /// timestamp (Linux `tcp_ack_update_rtt`; Karn's algorithm). A host's queue that does the pacing may release a packet
+    /// before the departure time with which it was stamped (fq's `horizon`); an ACK earlier than that counts as an RTT of
+    /// zero (Linux `tcp_stamp_us_delta`).
     #[inline(always)]
     pub(super) fn update_rtt(&mut self, now: Time, seg: &Segment, w: &mut AckWork) {
         let (mut rtt, mut newest) = (None, None);
         if let (Some(first), Some(last), false) = (w.first_ackt, w.last_ackt, w.retrans_data_acked) {
-            rtt = Some(now - first);
-            newest = Some(now - last);
+            rtt = Some(now.since(first));
+            newest = Some(now.since(last));
         }
         // Linux up to 3.10 measures only cumulatively acknowledged data: SACKs neither raise the RTO nor reach the controller (memory).
         let sacks_measure = self.config.loss.detection != Detection::Fack;
         if let (Some(first), Some(last), true) = (w.first_sackt, w.last_sackt, sacks_measure) {
-            rtt = rtt.or(Some(now - first));
-            newest = Some(now - last);
+            rtt = rtt.or(Some(now.since(first)));
+            newest = Some(now.since(last));
         }
         if rtt.is_none() && w.data_acked && seg.has_ts && seg.ts_ecr > 0 {
             let ms = self.ts(now).saturating_sub(seg.ts_ecr);

@@ -3,8 +3,9 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use ackclock_core::Span;
 use ackclock_sim::scenario::spec::{FlowGroup, WorkloadConfig};
-use ackclock_sim::workload::ThrottledParams;
+use ackclock_sim::workload::{ReadingPace, ThrottledParams};
 
 use super::End;
 use crate::info::Info;
@@ -12,11 +13,23 @@ use crate::network::host_ip;
 use crate::sys;
 
 impl End {
-    /// Run the receiving end of a stream: read until the sender closes, then close.
-    pub(super) fn swallow(&self, listener: &OwnedFd) -> Result<()> {
+    /// Run the receiving end of a stream: read until the sender closes, slowly if there is a pace, then close.
+    pub(super) fn swallow(&self, listener: &OwnedFd, pace: Option<ReadingPace>) -> Result<()> {
         let socket = sys::accept(listener.as_raw_fd())?;
-        while sys::swallow(socket.as_raw_fd(), 1 << 30)? > 0 {}
-        Ok(())
+        let Some(pace) = pace else {
+            while sys::swallow(socket.as_raw_fd(), 1 << 30)? > 0 {}
+            return Ok(());
+        };
+        let mut wait = pace.wait;
+        loop {
+            if wait > Span::ZERO {
+                self.shared.sleep_until(self.shared.now() + wait.0);
+            }
+            match sys::swallow_available(socket.as_raw_fd(), pace.most)? {
+                0 => return Ok(()),
+                read => wait = pace.after(read as u64),
+            }
+        }
     }
 
     /// Run the sending end of a stream: connect at the start, write what the workload requires, and close, no later

@@ -66,10 +66,20 @@ pub fn send_now(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
     none_if_it_would_wait(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// Receive and discard available data inside the kernel; `None` if there is none, 0 at the end of the stream.
-pub fn swallow_now(fd: RawFd) -> Result<Option<usize>> {
-    let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-    none_if_it_would_wait(unsafe { libc::recv(fd, std::ptr::null_mut(), 1 << 30, flags) })
+/// Receive and discard at most `most` bytes of the available data inside the kernel; `None` if there is none, 0 at the
+/// end of the stream.
+pub fn swallow_now(fd: RawFd, most: u64) -> Result<Option<usize>> {
+    swallow_some(fd, most, libc::MSG_DONTWAIT)
+}
+
+/// Receive like [`swallow_now`], but wait for data; 0 at the end of the stream.
+pub fn swallow_available(fd: RawFd, most: u64) -> Result<usize> {
+    swallow_some(fd, most, 0).map(|n| n.unwrap_or(0))
+}
+
+fn swallow_some(fd: RawFd, most: u64, flags: i32) -> Result<Option<usize>> {
+    let most = most.min(1 << 30) as usize;
+    none_if_it_would_wait(unsafe { libc::recv(fd, std::ptr::null_mut(), most, libc::MSG_TRUNC | flags) })
 }
 
 fn none_if_it_would_wait(n: isize) -> Result<Option<usize>> {

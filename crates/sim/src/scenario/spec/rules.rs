@@ -58,6 +58,9 @@ impl FlowGroup {
             (.., true) => Transport::Stack,
             _ => Transport::Tcp,
         };
+        if let Some(reader) = &self.reader {
+            self.judge_reader(reader, needed, rules);
+        }
         let controller = rules.shown("congestion_control");
         let workload = quoted(self.workload.kind());
         if let Some(asked) = self.transport.filter(|&asked| asked != needed) {

@@ -139,6 +139,10 @@ impl ConversationParams {
 }
 
 impl Params for ConversationParams {
+    fn may_read_slowly() -> bool {
+        true
+    }
+
     fn over_quic() -> bool {
         true
     }

@@ -36,6 +36,11 @@ pub trait Carrier {
     fn place(&mut self, conn: Self::Conn) -> usize;
     /// An end of a connection, as seen by the application.
     fn end(&self, conn: Self::Conn, host: usize) -> End;
+    /// Bytes that the application at an end has read, and whether it has read the end of the stream.
+    fn has_read(&self, conn: Self::Conn, host: usize) -> (u64, bool) {
+        let end = self.end(conn, host);
+        (end.received, end.peer_closed)
+    }
     /// Whether both directions are closed, at both ends.
     fn is_over(&self, conn: Self::Conn) -> bool {
         [SENDER, RECEIVER].iter().all(|&host| self.end(conn, host).done)
@@ -121,6 +126,9 @@ impl Carrier for Context<'_> {
             done: end.is_done(),
             failed: end.has_failed(),
         }
+    }
+    fn has_read(&self, conn: ConnId, host: usize) -> (u64, bool) {
+        self.world.transport(conn, host).has_read()
     }
     #[inline]
     fn is_over(&self, conn: ConnId) -> bool {

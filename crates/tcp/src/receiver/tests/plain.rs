@@ -150,7 +150,7 @@ proptest! {
             let mut receiver = Receiver::new(&config, Ticks::new(config.tick(), 0, config.timers.wheel));
             receiver.negotiated(true, true);
             receiver.on_syn();
-            receiver.begin(Time(1));
+            receiver.begin(Time(1), 1448);
             receiver
         };
         let (mut plain, mut general) = (new(), new());
