@@ -100,6 +100,7 @@ OUT = {LINK + "outage": {"at": "300 ms", "lasts": "100 ms", "arrivals": "wait"}}
 STRIPS = {**MARKS, STACK + "ecn": "ask", LINK + "ecn_fault": {"what": "strip-ce", "at": "after"}}
 LATE = {LINK + "reorder": {"probability": "2 %", "extra_delay": "5 ms"}}
 SAID = work("conversation", repeat=5, steps=[{"client": "200 bytes"}, {"server": "2 x 1 kB"}])
+SENT = work("conversation", repeat=5, steps=[{"client": "100 kB"}, {"server": "1 kB"}])
 READS = {FLOW + "reader": {"rate": "2 Mbit/s"}}
 EARLY = {LINK + "netem_jitter": {"deviation": "2 ms", "distribution": "normal"}}
 NETEM = {"kind": "netem-limit", "limit": "100 packets"}
@@ -157,7 +158,7 @@ def rows() -> list[Row]:
                 (".read", "3 kB", READS),
                 (".pause", "40 ms", READS),
                 (".wait", "300 ms", READS),
-                (".end", "sender", {**SAID, **READS}),
+                (".end", "sender", {**SENT, **READS}),
             )
         ),
         Row(key=STACK + "pacing", value=True),

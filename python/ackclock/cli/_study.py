@@ -269,9 +269,8 @@ def _run_one(name: str, options: Options) -> int:
     """Run a study, print its claims, write its report."""
     found = _get(name)
     options.check()
-    known = [c.id for c in found.claims]
     for claim in options.claims:
-        if claim not in known:
+        if claim not in (known := [c.id for c in found.claims]):
             raise InputError(f"--claim: found {quote(claim)}; allowed: {one_of(claim, known)}")
     with _terminal.progress() as progress, _executor(options) as executor:
         result = _terminal.interruptible(lambda: _run(found, options, progress, executor))

@@ -401,6 +401,7 @@ SITES: dict[str, str] = {
     "own.py": COPIES,
     "cli/_import.py": "TOML",
     "cli/_live.py": "JSON, Parquet",
+    "cli/_live_arms.py": "Parquet",
     "cli/_prove.py": OURS,
     "prove/certificate.py": RECORD,
     "prove/figure.py": FIGURES,
@@ -422,6 +423,7 @@ SITES: dict[str, str] = {
     "sweep/apart.py": OURS,
     "sweep/page.py": "HTML, Parquet",
     "sweep/parts.py": "Parquet",
+    "sweep/programs.py": "JSON",
     "sweep/results.py": "TOML, Parquet",
     "text.py": "CSV",
 }
