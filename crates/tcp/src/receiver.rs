@@ -14,6 +14,7 @@ mod queues;
 mod reading;
 mod reassembly;
 mod resting;
+mod slow;
 #[cfg(test)]
 mod tests;
 
@@ -32,9 +33,9 @@ use ecn::Marks;
 use headers::Stamps;
 use queues::Last;
 use reading::Reader;
-pub use reading::ReadingPace;
 use reassembly::Reassembly;
 pub(crate) use resting::Resting;
+pub use slow::ReadingPace;
 
 /// Minimum payload, bytes, of a segment that opens the window (Linux `tcp_event_data_recv`).
 const SMALLEST_TO_GROW: u32 = 128;

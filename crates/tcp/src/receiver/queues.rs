@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::Segment;
 
-use super::reading::Slow;
+use super::slow::Slow;
 use super::Receiver;
 use crate::config::DelayedAck;
 use crate::memory::{self, Share, MOST_PIECES};

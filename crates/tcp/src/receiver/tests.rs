@@ -2,8 +2,8 @@
 
 mod fin;
 mod plain;
-mod unread;
 mod slow;
+mod unread;
 
 use super::*;
 use ackclock_core::packet::Ecn;
