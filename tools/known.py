@@ -23,7 +23,7 @@ LIST = ROOT / "docs" / "evaluation.md"
 BEGIN, END = "<!-- known: written by tools/known.py -->", "<!-- /known -->"
 
 VERDICT_OF = {symbol: verdict for verdict, symbol in SYMBOLS.items()}
-OPEN = "no difference shown"
+OPEN, FINE = "no difference shown", "no worse"
 IN_LINUX = {"westwood-plus": "westwood"}
 """Name in Linux, if it is different."""
 
@@ -97,7 +97,8 @@ def situations(name: str, found: dict[str, Any]) -> list[str]:
     why = details(name, found["build"])
     by_id = {row.id: row for row in rows()}
     verdicts = {id_: VERDICT_OF[marks[id_]] for id_ in by_id if id_ in marks}
-    decided = {id_: verdict for id_, verdict in verdicts.items() if verdict not in (OPEN, "not tested")}
+    decided = {id_: verdict for id_, verdict in verdicts.items() if verdict not in (OPEN, FINE, "not tested")}
+    fine = [id_ for id_, verdict in verdicts.items() if verdict == FINE]
     open_ = [id_ for id_, verdict in verdicts.items() if verdict == OPEN]
     lines = [
         "## In the situations of RFC 9743",
@@ -123,6 +124,8 @@ def situations(name: str, found: dict[str, Any]) -> list[str]:
             row = (id_, by_id[id_].title, f"{SYMBOLS[verdict]} {verdict}", *cells)
             lines.append("".join(f"| {cell} " for cell in row) + "|")
         lines.append("")
+    if fine:
+        lines += ["No worse: " + "; ".join(f"{by_id[id_].title.lower()} ({id_})" for id_ in fine) + ".", ""]
     if open_:
         lines += ["No difference shown: " + "; ".join(f"{by_id[id_].title.lower()} ({id_})" for id_ in open_) + ".", ""]
     settled = dict.fromkeys(one["settle"] for id_ in open_ if (one := why.get(id_, {})).get("settle"))

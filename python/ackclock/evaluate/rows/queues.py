@@ -81,7 +81,8 @@ def _managed() -> Iterator[Cell]:
                         queue={**queue, **({} if name == "dualpi2" else {"ecn": ecn})},
                     )
                     quick = mbit == 10 and name in ("codel", "fq-codel") and not ecn and shape == "beside-cubic"
-                    said = f"{name}{' with ECN' if ecn else ''}, {'beside CUBIC' if shape[0] == 'b' else shape + ' flow(s)'}"
+                    those = {"1": "1 flow", "2": "2 flows"}.get(shape, "beside CUBIC")
+                    said = f"{name}{' with ECN' if ecn else ''}, {those}"
                     yield cell(
                         f"{path_id(mbit, 40)}-{name}{'-ecn' if ecn else ''}-{shape}",
                         made,
