@@ -90,7 +90,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Seen:
-    """A flow in a capture at its sender, within the time that is compared."""
+    """Flow captured at its sender, cut to the compared interval."""
 
     data_ns: int
     retransmissions: int

@@ -357,7 +357,7 @@ def tripped() -> Of:
     """Fraction of intervals in which the candidate's flows are behind a tripped circuit breaker (RFC 8084, §3).
 
     An interval is 5 s or 20 RTTs, whichever is longer. It is bad if more than a tenth of the arrivals are dropped and
-    the total offered rate exceeds ten times that of as many Reno flows at that loss rate (RFC 8083, §4.3,
+    the total offered rate exceeds ten times that of equally many Reno flows at the same loss rate (RFC 8083, §4.3,
     simplified). Three successive bad intervals trip the breaker.
     """
 

@@ -32,8 +32,8 @@ def told(scenario: ackclock.Scenario, interval: str = "37 ms") -> ackclock.Run:
     return ackclock.run(scenario.set("record.limits_interval", interval))
 
 
-# of fetch-lossy's 686 s, 0.04 s before a FIN's timer are recovery in the flow's row, but timeout and idle in the
-# intervals
+# 0.04 s before a FIN's timer (of 686 s in fetch-lossy) count as recovery in the flow's row, but as timeout and idle in
+# the intervals
 FIN = pytest.mark.xfail(
     reason="a wait that the timer of a FIN ends has another cause in the table of intervals", strict=True
 )

@@ -228,7 +228,7 @@ def test_held_out_words_stand_beside_the_recorded_one(folder):
 
 @pytest.mark.deep
 def test_a_half_reads_no_table_that_its_program_does_not_name():
-    """What `reads` rules out is left out when a constant is varied."""
+    """Halves that `reads` excludes are skipped when a constant is varied."""
     study = studies.get("slow-start")
     tables = study.run(seeds=12).tables
     for claim in study.claims:
