@@ -11,7 +11,6 @@ import bisect
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -20,7 +19,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _files, units
-from ackclock.errors import InputError, one_of, quote
+from ackclock.errors import InputError, ScenarioError, one_of, quote
 
 if TYPE_CHECKING:
     from ackclock.scenario import Scenario
@@ -283,10 +282,14 @@ def read(name: str | os.PathLike[str]) -> Population:
             )
         place = SHIPPED / f"{name}.toml"
     text = _files.contents(place, LARGEST)
+    from ackclock.scenario._toml import read_toml
+
     try:
-        return replace(_population(tomllib.loads(text)), place=str(name))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{place}: found no TOML ({error}); allowed: a population") from None
+        told = read_toml(text)[0]
+    except ScenarioError as error:
+        raise InputError(f"{place}: found no TOML ({error.found}); allowed: a population") from None
+    try:
+        return replace(_population(told), place=str(name))
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
 

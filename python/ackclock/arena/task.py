@@ -12,7 +12,6 @@ import json
 import math
 import random
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -209,10 +208,12 @@ def read(text: str, name: str) -> Task:
     InputError
         If the text is not a task.
     """
+    from ackclock.scenario._toml import read_toml
+
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"task {name}: {error}") from None
+        table = read_toml(text)[0]
+    except ScenarioError as error:
+        raise InputError(f"task {name}: found no TOML ({error.found}); allowed: a task") from None
     known = {"title", "about", "score", "draws", "families"}
     _only(name, table, known, known - {"about"})
     score = _table(name, "score", table["score"])

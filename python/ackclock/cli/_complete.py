@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,7 +131,9 @@ _BY_NAME: dict[str, Callable[[], list[str]]] = {
 
 def _axes(file: str) -> dict[str, list[str]]:
     """Return a sweep file's axes by name, with their values as written."""
-    sweep = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    from ackclock.scenario.scenario import raw
+
+    sweep = raw(Path(file))
     names = sweep.get("names", {})
     return {
         names.get(key, key): [value for value in values if isinstance(value, str) and " " not in value]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -268,9 +266,9 @@ def _paths(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
 
 def raw(file: Path) -> dict[str, Any]:
     """Return the values of a file; of one that cannot be read, none: `load` reports errors."""
-    with suppress(OSError, ValueError):
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    return {}
+    from ackclock.scenario import scenario
+
+    return scenario.raw(file)
 
 
 def scenario_of(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -171,11 +170,9 @@ class Tools:
         file = self.inside(name)
         if not file.exists() and not any(mark in name for mark in "/.\\"):
             return name
-        try:
-            held = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        except (OSError, ValueError):
-            held = {}  # the command reports the error
-        for trace in _traces(held):
+        from ackclock.scenario.scenario import raw
+
+        for trace in _traces(raw(file) if file.is_file() else {}):  # the command reports errors of the file
             self.inside(trace, file.parent)
         return str(file)
 

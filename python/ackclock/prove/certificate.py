@@ -283,9 +283,9 @@ def _planned(said: dict[str, Any], folder: Path) -> tuple[Adversary, tuple[Targe
 
 def parsed(text: str) -> Scenario:
     """Return a scenario parsed from TOML."""
-    import tomllib
+    from ackclock.scenario._toml import read_toml
 
-    return Scenario.from_dict(tomllib.loads(text))
+    return Scenario.from_dict(read_toml(text)[0])
 
 
 def _cases(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ackclock import _engine, own
-from ackclock._files import reads
+from ackclock._files import contents, reads
 from ackclock.errors import START, InputError, Place, ScenarioError, quote
 from ackclock.own import OwnClass
 from ackclock.scenario import _shipped
@@ -273,6 +273,14 @@ def load(
         if any(_within(error.key, key) for key in changes or ()):
             raise error.read_from(SET) from None
         raise error.read_from(source, places) from None
+
+
+def raw(file: Path) -> dict[str, Any]:
+    """Return the values of a TOML file of at most 1 MiB; of one that cannot be read, none: `load` reports errors."""
+    try:
+        return dict(read_toml(contents(file, LARGEST_FILE).removeprefix("\ufeff"))[0])
+    except InputError:
+        return {}
 
 
 def _within(key: str, changed: str) -> bool:
