@@ -133,6 +133,8 @@ def live(
     from ackclock import linux, units
     from ackclock._results.result import MARKS, names
 
+    if out is not None:
+        _terminal.own_folder(out, sorted(names()), MARKS, whose="run")
     use(kernel)
     for option, value in (("--rate", rate), ("--delay", delay), ("--queue", queue)):
         if file is not None and value is not None:
@@ -148,8 +150,6 @@ def live(
     if not programs:
         raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
     scenario, flows = scenario_of(file, given, duration, changes(change))
-    if out is not None:
-        _terminal.own_folder(out, sorted(names()), MARKS, whose="run")
     if root is not None and not root.is_dir():
         raise InputError(f"--root: found {shown(str(root))}, which is no folder; allowed: a folder that holds a system")
     usual, to = _paths(path)

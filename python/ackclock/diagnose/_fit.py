@@ -173,6 +173,7 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
         mss=found.mss,
         bytes=row["bytes"],
         segments=row["segments"],
+        spurious=row["spurious"],
         life_s=life,
         first_flight=max(1, min(round(row["first_flight"] / found.mss), 1000)),
         timestamps=bool(row["timestamps"]),
@@ -194,6 +195,8 @@ class Known:
         Payload of a full segment, bytes.
     bytes, segments
         Size of the transfer, over all its flows.
+    spurious
+        Segments that were sent again for nothing: no losses of the path.
     life_s
         Duration, s.
     first_flight
@@ -216,6 +219,7 @@ class Known:
     sack: bool = True
     window: int | None = None
     flows: int = 1
+    spurious: int = 0
 
 
 def built(known: Known, *, name: str, controller: str) -> Scenario:
@@ -229,8 +233,8 @@ def built(known: Known, *, name: str, controller: str) -> Scenario:
     rate = _whole_rate(path.wire_bps)
     delay_ns = max(int((path.base_rtt_s - 8 * (size + ACK_BYTES) / rate) / 2 * 1e9), 1000)
     link: dict[str, Any] = {"rate": f"{rate} bit/s", "delay": f"{delay_ns} ns", "queue": _queue(path, rate, size)}
-    random = path.losses_random + path.losses_between
-    if random:
+    random = path.losses_random + path.losses_between - known.spurious
+    if random > 0:
         link["loss"] = {"kind": "bernoulli", "p": min(random / max(known.segments, 1), 0.5)}
     stack: dict[str, Any] = {"initial_window": known.first_flight}
     if not known.timestamps:

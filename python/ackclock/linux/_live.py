@@ -136,6 +136,10 @@ def live(
     UnavailableError
         If there is no kernel, or the guest fails.
     """
+    if out is not None:  # before it is asked whether there is a kernel
+        check_folder(
+            out, hosts_of([one.host for one in programs], scenario.to_dict(), flows, path, dict(paths or {})).names
+        )
     plan = planned(
         scenario, programs, flows=flows, seed=seed, ipv6=ipv6, write=write, root=root, environment=environment,
         sysctls=sysctls, parameters=parameters, path=path, paths=paths,
@@ -217,7 +221,7 @@ def played(
     """Make a run that was planned; `look` is called with the folder of what the hosts have written."""
     job, names = plan.job, plan.hosts.names
     if out is not None:
-        check_folder(out, names)
+        check_folder(out, names)  # another run may have written there since
     listed = job["live"]["programs"]
     titles = {entry["name"]: f"{one.host} ({one.command})" for entry, one in zip(listed, plan.programs, strict=True)}
     opened = Opened()

@@ -360,8 +360,11 @@ def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
 def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
     """The link's rate varies all the time, so a model with a single rate cannot fit it."""
     _, path = captured(tmp_path, ackclock.load("radio-link").set("duration", "10 s"))
-    made = fit(diagnose(path), seeds=2)
+    found = diagnose(path)
+    made = fit(found, seeds=2)
     assert not made.holds
+    loss = made.scenario.network.bottleneck.loss  # what was sent again for nothing is no loss of the path
+    assert loss.p <= found.connection["lost"] / found.connection["segments"]
     with pytest.raises(InputError, match="found a model that is"):
         what_if(made)
     assert main(["diagnose", str(path), "--what-if"]) == 0
