@@ -60,12 +60,16 @@ def compiled(file: str, folder: Path) -> Path:
         If the file does not compile.
     """
     crate = folder / CRATE
-    _asked(["--crate-type", "rlib", "--crate-name", "ackclock_controller", "-o", str(crate), str(INTERFACE)], file)
+    _asked(
+        ["--crate-type", "rlib", "--crate-name", "ackclock_controller", "--emit", f"link={crate}", str(INTERFACE)],
+        file,
+        folder,
+    )
     library = folder / f"{Path(file).stem}.so"
     name = re.sub(r"\W", "_", Path(file).stem)
     beside = ["--crate-name", f"own_{name}", "--extern", f"ackclock_controller={crate}"]
     rule = folder / "rule"
-    _asked(["--crate-type", "cdylib", *beside, "--emit", f"link={library},dep-info={rule}", file], file)
+    _asked(["--crate-type", "cdylib", *beside, "--emit", f"link={library},dep-info={rule}", file], file, folder)
     reads(*listed(rule.read_text(encoding="utf-8", errors="replace")))
     return library
 
@@ -79,7 +83,7 @@ def shared(file: str, folder: Path) -> str:
     name = re.sub(r"\W", "_", Path(file).stem)
     words = folder / "words"
     beside = ["--crate-name", f"own_{name}", "--extern", f"ackclock_controller={folder / CRATE}"]
-    _asked(["--crate-type", "rlib", "-C", "codegen-units=1", *beside, "--emit", f"llvm-ir={words}", file], file)
+    _asked(["--crate-type", "rlib", "-C", "codegen-units=1", *beside, "--emit", f"llvm-ir={words}", file], file, folder)
     found = _VARIABLE.search(words.read_text(encoding="utf-8", errors="replace"))
     return "" if found is None else _plain(found["name"]) if found["name"] else "assembler"
 
@@ -102,10 +106,11 @@ def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
     _asked(
         ["--crate-type", "rlib", "--crate-name", "ackclock_controller", "--emit", f"metadata={crate}", str(INTERFACE)],
         file,
+        folder,
     )
     rule = folder / "rule"
     beside = ["--crate-name", "own", "--extern", f"ackclock_controller={crate}"]
-    _asked(["--crate-type", "cdylib", *beside, "--emit", f"dep-info={rule}", file], file)
+    _asked(["--crate-type", "cdylib", *beside, "--emit", f"dep-info={rule}", file], file, folder)
     text = rule.read_text(encoding="utf-8", errors="replace")
     more = dict(
         line.removeprefix("# env-dep:").partition("=")[::2]
@@ -127,11 +132,15 @@ def listed(rules: str) -> list[str]:
     return found
 
 
-def _asked(arguments: list[str], file: str) -> None:
-    """Run the compiler; raise its first error as one line."""
+def _asked(arguments: list[str], file: str, folder: Path) -> None:
+    """Run the compiler; raise its first error as one line.
+
+    Object files go to the folder. Without `--out-dir` they would go to the current folder, which is `/` for every
+    compiler: two files of one name that are compiled at once would exchange their code.
+    """
     compiler = _compiler(file)[0]
     try:
-        done = _child.run([compiler, *FLAGS, *arguments], timeout=SECONDS, memory=MEMORY)
+        done = _child.run([compiler, *FLAGS, "--out-dir", str(folder), *arguments], timeout=SECONDS, memory=MEMORY)
     except _child.TimeoutExpired:
         raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
     except OSError as error:

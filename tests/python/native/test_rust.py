@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 
 import ackclock
+from ackclock import _child
 from ackclock.cli import main
 
 pytestmark = pytest.mark.skipif(shutil.which("rustc") is None, reason="rustc is not installed")
@@ -59,6 +60,20 @@ def test_what_copies_reno_is_reno(renos: Path) -> None:
     mine, reno = (ackclock.run(scenario(name)) for name in (str(renos), "reno"))
     assert mine.recoveries.height > 0
     assert mine.digest == reno.digest
+
+
+def test_a_compiler_leaves_nothing_in_the_current_folder(tmp_path, monkeypatch):
+    """Object files in a folder that compilers share would be those of another file with the same name."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    compiler = tmp_path / "rustc"
+    compiler.write_text(f'#!/bin/sh\n[ "$1" = -vV ] || set -- "$@" -C save-temps\nexec {shutil.which("rustc")} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("RUSTC", str(compiler))
+    monkeypatch.setattr(_child, "NOWHERE", str(shared))
+    (tmp_path / "own.rs").write_text(RENO.replace("cwnd / 2", "cwnd / 3"), encoding="utf-8")
+    assert ackclock.run(scenario(str(tmp_path / "own.rs"))).recoveries.height > 0
+    assert not list(shared.iterdir())
 
 
 @pytest.mark.promise("P18")
