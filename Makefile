@@ -7,8 +7,12 @@ PROFILE ?= $(or $(patsubst $(VENV)/.engine-%,%,$(firstword $(wildcard $(VENV)/.e
 DIST_PROFILE ?= release
 BASE ?= main
 BIN := $(VENV)/bin
+# Cases drawn by proptest and Hypothesis follow from the committed tree: another commit draws others, and whoever has the tree repeats a failure.
+# `make test SEED=` draws anew, and so does `make soak`.
+SEED ?= $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c 1-15) 2>/dev/null)
+DRAWN := $(if $(SEED),PROPTEST_RNG_SEED=$(SEED))
 # All cores; a file of tests, which may share fixtures, runs on one of them.
-PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
+PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile $(if $(SEED),--hypothesis-seed=$(SEED))
 # Without the guest of the linux backend and the examples, which alone need `ackclock-sim` compiled as a library: `make test-deep` has them.
 CARGO_TEST := cargo test --workspace --exclude ackclock-guest --locked --quiet
 WASM := wasm32-unknown-unknown
@@ -39,7 +43,7 @@ reproduce: setup ## re-run the study of Proportional Rate Reduction and write re
 # The engine and the tests of Rust share nothing that is built, and each alone leaves a core idle for half of its time.
 test: $(VENV)/.packages ## everything that guards behaviour, Rust and Python; it names what it leaves out
 	@$(MAKE) --no-print-directory -j2 setup rust-tests $(VENV)/.collected
-	$(CARGO_TEST) --tests
+	$(DRAWN) $(CARGO_TEST) --tests
 	cargo test --package ackclock-link --doc --locked --quiet
 	@echo 'left out: Rust tests of the guest of the linux backend, run by `make test-deep`'
 	$(PYTEST)
@@ -49,7 +53,7 @@ rust-tests: $(VENV)/.packages
 
 # PROPTEST_CASES stands above what a test asks for. Those of PCC's theorems are six long simulations each, and hold for most starts.
 test-deep: setup $(VENV)/.dev ## what takes longer: whole studies and their causes, every cell of the benchmark, the real kernel at length
-	PROPTEST_CASES=10000 cargo test --workspace --locked --quiet -- --skip theorems::
+	$(DRAWN) PROPTEST_CASES=10000 cargo test --workspace --locked --quiet -- --skip theorems::
 	$(PYTEST) -m deep
 
 check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
