@@ -320,6 +320,11 @@ impl Transport {
         self.tcp().is_some_and(Connection::reads_later)
     }
 
+    /// Whether the application learns of packets only after all other events of their instant.
+    pub fn learns_later(&self) -> bool {
+        self.tcp().is_some_and(Connection::learns_later)
+    }
+
     /// Whether an event has happened that the application may be waiting for: in-order arrival of TCP data up to
     /// `offset`, a FIN from the peer, or the end of the connection.
     #[inline(always)]

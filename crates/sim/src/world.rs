@@ -25,7 +25,7 @@ use crate::capture::{Captured, Noted};
 use crate::transport::{Freight, Transport};
 use crate::world::layout::Layout;
 use crate::world::shortcuts::Shortcuts;
-use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
+use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, NEWS, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;
 use net::Net;
@@ -173,6 +173,7 @@ impl World {
             TIMER => self.timer_event(app, index),
             MEETING => self.net.junction_event(t, index),
             WAKE => app.wake(self, index as FlowId),
+            NEWS => self.tell(app, index),
             _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
             _ => app.tick(self, index as u32),
         }
@@ -334,9 +335,21 @@ impl World {
             end.arm_at(deadline, index, &mut self.net.agenda);
         }
         if end.tells() && !end.transport.reads_later() {
+            if end.transport.learns_later() && !(self.net.shortcuts.turns && self.net.agenda.is_over()) {
+                return self.net.agenda.add(now, (index as u32) << KIND_BITS | NEWS);
+            }
             let flow = end.flow;
             app.progress(self, ConnId(conn), flow, host);
         }
+    }
+
+    /// Notify the application of an end, after all packets of this instant (in Linux a process runs after the
+    /// softirq).
+    #[inline(never)]
+    fn tell(&mut self, app: &mut impl Application, index: usize) {
+        let Some(end) = self.ends[index].as_ref().filter(|end| end.tells()) else { return };
+        let (conn, flow) = (ConnId(end.conn), end.flow);
+        app.progress(self, conn, flow, index & 1);
     }
 
     /// Discard a packet of a closed connection; nothing is sent in response.

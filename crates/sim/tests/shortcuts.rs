@@ -45,7 +45,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
         // data in both directions at once: lost segments of a long request are retransmitted together with the
         // response
         r#"{"kind": "fetch", "bytes": 60000, "request": 60000, "count": 5}"#,
-        r#"{"kind": "transactions", "bytes": {"kind": "constant", "value": 60000.0}, "request": 40000, "requests": 3, "max_open": 8,
+        r#"{"kind": "transactions", "bytes": {"kind": "constant", "value": 60000.0}, "request": 40000, "requests": 3, "batch": 2, "max_open": 8,
             "arrivals": {"kind": "poisson", "rate": 9.0}}"#,
     ])
 }

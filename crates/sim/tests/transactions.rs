@@ -290,3 +290,13 @@ fn servers_answer_together_round_by_round() {
         );
     }
 }
+
+#[test]
+fn requests_of_one_instant_are_all_read_before_an_answer() {
+    let workload = r#""arrivals": {"kind": "at", "times": [0]}, "batch": 4"#;
+    let output = run(&transactions(1, 5.0, 2, workload, "{}", r#"{"capture": "sender"}"#), 1).expect("runs");
+    let kinds = output.captured.iter().filter(|one| one.packet.header.payload() > 0);
+    let first: Vec<(u64, bool)> = kinds.map(|one| (one.t.0, one.packet.forward)).take(5).collect();
+    let at = first[0].0;
+    assert_eq!(first, [(at, false), (at, false), (at, false), (at, false), (at, true)]);
+}

@@ -333,6 +333,12 @@ impl Connection {
         self.state == State::Established && self.receiver.awaits_turn()
     }
 
+    /// Whether the application learns of packets only after all other events of their instant.
+    #[inline]
+    pub fn learns_later(&self) -> bool {
+        self.config.application_waits
+    }
+
     /// Time at which [`Connection::on_timer`] has to be called; `Time::NEVER` if no timer is armed.
     #[inline]
     pub fn next_deadline(&self) -> Time {

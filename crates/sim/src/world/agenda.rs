@@ -115,3 +115,5 @@ pub(super) const WAKE: u32 = 4;
 pub(super) const TICK: u32 = 5;
 /// A junction takes the packets that have arrived.
 pub(super) const MEETING: u32 = 6;
+/// The application at an end learns of the packets that have arrived.
+pub(super) const NEWS: u32 = 7;
