@@ -293,10 +293,16 @@ fn servers_answer_together_round_by_round() {
 
 #[test]
 fn requests_of_one_instant_are_all_read_before_an_answer() {
-    let workload = r#""arrivals": {"kind": "at", "times": [0]}, "batch": 4"#;
-    let output = run(&transactions(1, 5.0, 2, workload, "{}", r#"{"capture": "sender"}"#), 1).expect("runs");
-    let kinds = output.captured.iter().filter(|one| one.packet.header.payload() > 0);
-    let first: Vec<(u64, bool)> = kinds.map(|one| (one.t.0, one.packet.forward)).take(5).collect();
+    let json = r#"{"duration_ns": 2000000000, "network": {"topology": "chain",
+            "bottleneck": {"rate": 20000000, "delay": 10000000},
+            "reverse": {"bottleneck": {"delay": 10000000, "aggregate": 2000000}}},
+          "flows": [{"profile": "linux-6", "congestion_control": "cubic",
+            "workload": {"kind": "transactions", "request": 200, "bytes": {"kind": "constant", "value": 14480},
+                         "arrivals": {"kind": "at", "times": [0]}, "batch": 4}}],
+          "record": {"capture": "sender"}}"#;
+    let output = run(&parse(json).expect("a valid scenario"), 1).expect("runs");
+    let data = output.captured.iter().filter(|one| one.packet.header.payload() > 0);
+    let first: Vec<(u64, bool)> = data.map(|one| (one.t.0, one.packet.forward)).take(5).collect();
     let at = first[0].0;
     assert_eq!(first, [(at, false), (at, false), (at, false), (at, false), (at, true)]);
 }
