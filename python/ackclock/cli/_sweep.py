@@ -580,7 +580,7 @@ def compare(
 
 
 def _arm_names(first: Path, second: Path) -> tuple[str, str]:
-    """Return the names of two arms: those of their files, as short as they differ."""
+    """Return the names of two arms: the file stems, or the full paths if the stems are identical."""
     for names in ((first.stem, second.stem), (str(first), str(second))):
         if names[0] != names[1]:
             return names
