@@ -87,8 +87,8 @@ def _acked(row: Mapping[str, Any]) -> float:
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Return, for each interval between two samples, whether it is a timer wait that ended in a retransmission. The wait for a tail probe,
-    and for the ACK with which the recovery begins, is none.
+    """Return, for each interval between two samples, whether it is a timer wait that ended in a retransmission. Waits
+    for a tail probe, or for the ACK that starts recovery, do not count.
     """
     made = [False] * max(len(rows) - 1, 0)
     since, probed = 0, False

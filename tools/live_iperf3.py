@@ -42,9 +42,9 @@ CONTROLLERS = ("cubic", "reno", "bbr")
 COOKIE = 37
 """Bytes that iperf3's client sends first on its data connection."""
 WRITE = 128 << 10
-"""Bytes that iperf3 writes at once, and our flow, too."""
+"""Write size of iperf3, and of our flow, bytes."""
 LATER = 9 * 10**9
-"""Time by which the flows in our own run are later, ns: whole kernel ticks."""
+"""Time by which flows start later in the run with our own flow, ns: a whole number of kernel ticks."""
 PACKET = 1514
 """Size of a full packet in the queue, bytes."""
 SEEDS = range(1, 51)

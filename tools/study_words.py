@@ -1,5 +1,6 @@
-"""Record what is known of the studies' verdicts: their number before and after decision 0070 (measured/verdict-counts.json),
-those that turn with a neighbour of a constant (edges.json), and those that hold with other seeds (held-out-seeds.json).
+"""Record statistics of the studies' verdicts: their numbers before and after decision 0070
+(measured/verdict-counts.json), those that change with a neighbouring constant (edges.json), and those confirmed with
+other seeds (held-out-seeds.json).
 
 python tools/study_words.py
 
@@ -53,7 +54,7 @@ def counts() -> list[list[Cell]]:
 
 
 def varied() -> list[list[Cell]]:
-    """Constants with the verdicts that turn."""
+    """Constants, each with the verdicts that change for a neighbouring value."""
     rows: list[list[Cell]] = []
     for name in NAMES:
         study = studies.get(name)
@@ -70,7 +71,7 @@ def varied() -> list[list[Cell]]:
 
 
 def others() -> list[list[Cell]]:
-    """Halves that keep their recorded verdict with other seeds, a row for each set."""
+    """Halves that keep their recorded verdict under other seeds, one row per set of seeds."""
     return [row for name in NAMES for scale in SCALES for row in _sets(studies.get(name), scale)]
 
 

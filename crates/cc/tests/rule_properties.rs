@@ -218,7 +218,7 @@ proptest! {
     }
 }
 
-/// Effect of the path on one ACK: whether snd_una advances, and how many further segments are found lost.
+/// Outcome of one ACK, as decided by the path: whether snd_una advances, and how many further segments are detected as lost.
 type Step = (bool, u32);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

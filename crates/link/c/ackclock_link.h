@@ -56,7 +56,7 @@ int ack_link_enqueue(ack_link *, uint64_t now_ns, const ack_packet *);
 /* Returns the time of the link's next event, or ACK_NEVER if the link is empty. */
 uint64_t ack_link_next_event(const ack_link *);
 
-/* Returns 1 and the next packet that has reached the far end, 0 if there is none, or -1 if time went back. Call it until it returns 0. */
+/* Returns 1 and the next packet that has reached the far end, 0 if there is none, or -1 if time went backwards. Call it until it returns 0. */
 int ack_link_dequeue(ack_link *, uint64_t now_ns, ack_packet *);
 
 /* Returns 1 and a packet that the queue (such as CoDel) had accepted and then dropped, or 0 if there is none. */

@@ -44,7 +44,7 @@ impl Ticks {
         Ticks::new(config.tick(), config.timers.tick_phase, config.timers.wheel)
     }
 
-    /// Return a clock of this tick length and phase. Zero length: exact timers.
+    /// Return a clock with the given tick length and phase. A length of zero means exact timers.
     pub fn new(tick: Span, phase: u64, wheel: Wheel) -> Ticks {
         Ticks { tick: tick.0 as u32, phase, wheel } // a tick is at most 1 s long
     }

@@ -116,7 +116,7 @@ struct End {
     /// Values of TCP_NODELAY and TCP_CORK.
     pushing: [bool; 2],
     send_buffer: u32,
-    /// Bytes written at once by a sender that has data.
+    /// Size of a bulk sender's writes, bytes.
     write: usize,
     namespace: [RawFd; 2],
     shared: Arc<Shared>,

@@ -27,7 +27,7 @@ pub struct Job {
     /// The user's programs; their hosts are numbered after those of the flows.
     #[serde(default)]
     pub live: Option<Live>,
-    /// Bytes that a flow's sender with data to send gives to the kernel at once.
+    /// Size of a bulk sender's writes, bytes.
     #[serde(default = "usual_write")]
     pub write: usize,
 }
@@ -52,7 +52,7 @@ pub struct Live {
     pub root: String,
     /// Working directory in which programs start.
     pub folder: String,
-    /// Whether hosts have an address of IPv6, too.
+    /// Whether hosts also have an IPv6 address.
     #[serde(default)]
     pub ipv6: bool,
     /// Idle time after which the run ends, ns: no packet was sent and no program ran.
@@ -80,7 +80,7 @@ impl Live {
 pub struct Place {
     /// Name.
     pub name: String,
-    /// End of the paths at which it stands: 0 where they begin, 1 where they end.
+    /// Side of the paths on which the host is: 0 at their start, 1 at their end.
     pub side: usize,
 }
 

@@ -41,7 +41,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Set the parameters of the kernel that a host has.
+    /// Set the kernel parameters of a host.
     fn set(&self, host: &Host) -> Result<()> {
         sys::enter(self.fd())?;
         host.sysctl.iter().try_for_each(|(name, value)| write_sysctl(name, value))
@@ -68,7 +68,7 @@ impl Node {
         self.route_of(libc::AF_INET as u8, whole, device, gateway, metrics)
     }
 
-    /// Route to an address (`None`: to all) of this family.
+    /// Add a route to an address of this family; `None`: the default route.
     fn route_of(
         &self,
         family: u8,
@@ -142,7 +142,7 @@ pub fn program_ip(job: &Job, live: &Live, host: usize) -> [u8; 4] {
     host_ip(side, group)
 }
 
-/// Side of a host of the user's programs, and its number there, after those of the flows.
+/// Side of a program host, and its number on that side, counted after the flows' hosts.
 fn program_place(job: &Job, live: &Live, host: usize) -> (usize, usize) {
     let side = live.hosts[host].side;
     let before = live.hosts[..host].iter().filter(|one| one.side == side).count();

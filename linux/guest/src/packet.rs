@@ -30,7 +30,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Parse an IP packet that carries TCP; its headers must be complete. One of IPv6 has no extension headers.
+    /// Parse an IP packet that carries TCP; its headers must be complete. IPv6 extension headers are not supported.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         if bytes.len() < 40 {
             return None;
@@ -142,14 +142,14 @@ impl Ends {
     }
 }
 
-/// Version of an IP packet; 0 of none.
+/// IP version of a packet; 0 if it is empty.
 pub fn ip_version(bytes: &[u8]) -> u8 {
     bytes.first().map_or(0, |first| first >> 4)
 }
 
-/// Length of IPv6's header, bytes.
+/// IPv6 header length, bytes.
 pub const V6: usize = 40;
-/// Protocol number of IPv6's fragment header.
+/// Protocol number of the IPv6 fragment header.
 const FRAGMENT: u8 = 44;
 
 fn ecn(ip: &[u8]) -> Ecn {

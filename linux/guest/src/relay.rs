@@ -397,7 +397,7 @@ impl Relay {
         let (ours, peer) = if forward { (seen.source, seen.target) } else { (seen.target, seen.source) };
         let key = (flow, peer, ours, seen.protocol);
         let v6 = packet::ip_version(sent.head()) == 6;
-        // Differs: the device sets CE in IPv4 alone, so links see no ECN in IPv6 and drop where they would mark.
+        // Differs: the device can set CE only in IPv4 headers, so links treat IPv6 packets as not ECN-capable, and drop instead of marking.
         let ecn = if v6 { Ecn::NotEct } else { seen.ecn };
         if let Some(header) = Header::parse(sent.head()).filter(|_| seen.whole) {
             let (conn, segment) = self.segment(key, forward, &header, sent);

@@ -40,7 +40,7 @@ pub struct Owner {
     pub place: u32,
     /// Whether the applications set TCP_QUICKACK after every read.
     pub quickack: bool,
-    /// Pace at which the application at each end reads; `None`: at once.
+    /// Read pace of the application at each end; `None`: immediately.
     pub paces: [Option<ReadingPace>; 2],
 }
 
@@ -89,7 +89,7 @@ impl Socket {
     }
 }
 
-/// Application that reads slowly.
+/// State of an application that reads slowly.
 struct Slow {
     pace: ReadingPace,
     /// Time of the next read, unless it waits for data.
@@ -107,7 +107,7 @@ pub struct Sockets {
     by_peer: BTreeMap<Peer, Id>,
     serial: u32,
     block: Vec<u8>,
-    /// Slow reads to come: time, slot, serial number, end.
+    /// Pending slow reads: time, slot, serial number, end.
     reads: BTreeSet<(u64, u32, u32, usize)>,
 }
 
@@ -216,7 +216,7 @@ impl Sockets {
         self.reads.first().map_or(u64::MAX, |read| read.0)
     }
 
-    /// Make one slow read that is due; returns its end, or `None` if none is due.
+    /// Perform one slow read that is due; returns the end at which it was made, or `None` if none is due.
     pub fn read_next(&mut self, now: u64) -> Result<Option<(Id, usize)>> {
         while let Some(&read) = self.reads.first().filter(|read| read.0 <= now) {
             self.reads.remove(&read);

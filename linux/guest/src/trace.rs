@@ -20,7 +20,7 @@ pub enum Event {
     State(u8),
 }
 
-/// Row of table `receive_buffers`, which says what each field means.
+/// Row of table `receive_buffers`; the table's columns describe the fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// Time of the event, CLOCK_MONOTONIC, us.

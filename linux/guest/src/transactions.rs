@@ -84,7 +84,7 @@ struct Side {
     /// Values of TCP_NODELAY and TCP_CORK.
     pushing: [bool; 2],
     quickack: bool,
-    /// Pace at which the application at each host reads.
+    /// Read pace of each host's application.
     paces: [Option<ReadingPace>; 2],
     /// Initial windows of the mix, in the order of the client's addresses.
     windows: Vec<u32>,

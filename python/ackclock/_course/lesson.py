@@ -215,8 +215,8 @@ def _asks_for_records(lesson: Lesson) -> bool:
 def _recorded_as(known: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer's values with the lesson's own table `record`.
 
-    A run report adds keys to this table that a student does not see. With the lesson's own table, a different
-    warm-up earns no point either.
+    A run report adds keys to this table that a student does not see. Replacing the whole table also ensures that
+    changing the warm-up does not solve a task.
     """
     rest = {key: value for key, value in values.items() if key != "record"}
     return {**rest, "record": known["record"]} if "record" in known else rest

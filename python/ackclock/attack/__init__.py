@@ -7,7 +7,7 @@
 | `runs` | runs candidates in parallel, and stores their scores |
 | `journal` | the scores on disk, for one search at a time |
 | `search` | choice of candidates |
-| `shrink` | the simplest candidate that is as bad, and the fraction of its neighbours that are, too |
+| `shrink` | the simplest candidate that is nearly as bad as the worst, and the fraction of its neighbours that are as well |
 | `explain` | point at which target and reference diverge |
 | `attack` | all steps in order |
 | `files` | `worst.toml`, `attack.json`, `junit.xml` and the page |

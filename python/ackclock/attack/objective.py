@@ -154,7 +154,7 @@ def _longest_silence(t: Tables, _: Path) -> float:
 
 
 def _stuck(t: Tables, path: Path) -> float:
-    """Return the length of the run's final part with a minimal window and no loss, as a fraction; 0 below
+    """Return the fraction of the run, up to its end, spent at a minimal window without a loss; 0 if shorter than
     `STUCK_RTTS` round trips.
     """
     rows = t["samples"]

@@ -39,7 +39,7 @@ LONGEST = 2**22
 
 
 def tasks(as_json: Json = False) -> None:
-    """List the tasks that come with ackclock. Each with its subject, its families, and the number of draws of a tier."""
+    """List the tasks that come with ackclock, with their families and the number of draws per tier."""
     from ackclock import arena
 
     found = [arena.load(name) for name in arena.built_in()]
@@ -90,9 +90,9 @@ def run(
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
-    """Score controllers on drawn scenarios. All play the same ones, unknown beforehand; each rank comes with its certainty.
+    """Score controllers on drawn scenarios. All entries face the same scenarios, unknown beforehand; each rank is shown with its certainty.
 
-    Your own code is executed, behind a filter of system calls. In the folder of an interrupted arena only the missing runs are made.
+    Your own code is executed behind a system-call filter. In the folder of an interrupted arena, only missing runs are made.
     """
     from ackclock.arena import TIERS, Plan, files, load
 
@@ -139,7 +139,7 @@ def rerun(
     ],
     jobs: Jobs = None,
 ) -> int:
-    """Make the runs of an entry of a table again, and compare digests. Exit code 1 if one differs."""
+    """Repeat an entry's runs, and compare their digests with the table's. Exit code 1 if one differs."""
     import tempfile
 
     from ackclock.arena import Plan, files, load
@@ -210,7 +210,7 @@ def serve(
     """Score controllers for a program. Each line of standard input is a JSON object; its score is a line of standard output.
 
     {"task": "satellite", "entry": {"language": "c", "text": "..."}, "tier": "full", "beat": "bbr3"} goes through the tiers, and stops when it is certainly behind.
-    The text is executed, behind a filter of system calls.
+    The text is executed behind a system-call filter.
     """
     import tempfile
 

@@ -93,7 +93,7 @@ def attack_(
     stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
-    """Search for the environment in which a controller does worst. The measure is what others reach in the same one.
+    """Search for the environment in which a controller does worst. The score is relative to what other controllers achieve there.
 
     Your own class is executed. In the folder of an interrupted search only the missing runs are made.
     """

@@ -86,7 +86,7 @@ def diagnose(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say why a transfer is slow, from a capture. With what limited each moment of it, and the properties of its path."""
+    """Find out from a capture why a transfer is slow. Shows what limited it at each moment, and the properties of its path."""
     from ackclock.diagnose import diagnose as diagnosed
 
     if controller is not None and scenario is None and mirror is None and not what_if:

@@ -141,7 +141,7 @@ def kernels(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Compare two kernels on one scenario, or on scenarios that are drawn."""
+    """Compare two kernels on one scenario, or on randomly drawn ones."""
     from ackclock import diff as comparing
     from ackclock import linux
     from ackclock.scenario import load

@@ -30,7 +30,7 @@ def export(
     ] = None,
     own_code: OwnCode = False,
 ) -> None:
-    """Write a scenario for a testbed, or a run for other tools. The script is tc's; the tools are iperf3, ss, qlog, tcp-probe, curl."""
+    """Write a scenario for a testbed, or a run for other tools. The script uses tc; the tools are iperf3, ss, qlog, tcp-probe and curl."""
     from ackclock import formats
     from ackclock._results.result import Run
 

@@ -74,7 +74,7 @@ def import_(
         typer.Option(metavar="FORM", help="path: form of the files; otherwise each one's content shows it."),
     ] = None,
 ) -> None:
-    """Make a scenario of a script of tc or Mininet, or of recordings of a path, and list what could not be kept."""
+    """Convert a tc or Mininet script, or recordings of a path, to a scenario, and list what could not be converted."""
     if kind not in KINDS:
         raise InputError(f"import: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
     for name, value, of in (

@@ -44,7 +44,7 @@ def names(as_json: Json = False) -> None:
 
 
 def check(lesson: Lessons = None, as_json: Json = False) -> int:
-    """Judge lessons: each answer has to do its task, and the scenario alone must not. Exit code 1 if one is wrong."""
+    """Check lessons: each answer must solve its task, and the unchanged scenario must not. Exit code 1 if one is wrong."""
     from ackclock._course import lessons
     from ackclock._course.lesson import check as wrong
 
@@ -99,7 +99,7 @@ def grade(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List who has done which task. Scenarios are run; submitted code is read, not executed."""
+    """List which student has solved which task. Scenarios are run; submitted code is read, not executed."""
     from ackclock._course import collect, lessons, strangers
     from ackclock._course import grade as graded
 

@@ -63,7 +63,7 @@ def build(
 
 
 def show_kernels(as_json: Json = False) -> None:
-    """List the kernels that are kept, and the parts of the cache that no kernel needs."""
+    """List the kernels in the cache, and the parts of the cache that no kernel needs."""
     from rich.table import Table
 
     from ackclock import linux

@@ -217,7 +217,7 @@ def _programs(
 
 
 def listed(file: Path, own_code: bool, changes: Mapping[str, Any] | None = None) -> list[Program]:
-    """Return the programs that a scenario's file names, if the command line gives leave to run them, after changes to `programs.N.KEY`."""
+    """Return the programs named in a scenario file, after changes to `programs.N.KEY`; refuse them unless the command line permits running them."""
     from ackclock import units
     from ackclock.linux import Program, check_host
     from ackclock.scenario._keys import put
@@ -256,7 +256,7 @@ def listed(file: Path, own_code: bool, changes: Mapping[str, Any] | None = None)
 
 
 def _paths(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
-    """Return the path between the hosts, and those of single hosts."""
+    """Return the path between the two hosts, and the paths of individual hosts by name."""
     plain = [text for text in given if "=" not in text]
     if len(plain) > 1:
         raise InputError(f"--path: found {' and '.join(map(quote, plain))}; allowed: one, and HOST=NAME for others")
@@ -265,7 +265,7 @@ def _paths(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
 
 
 def raw(file: Path) -> dict[str, Any]:
-    """Return the values of a file; of one that cannot be read, none: `load` reports errors."""
+    """Return a file's values; empty if it cannot be read, because `load` reports the error."""
     from ackclock.scenario import scenario
 
     return scenario.raw(file)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "grid", "named", "scenario_file"]
 
 GRID = ("name", "scenario", "seeds", "zip", "axes", "names", "labels")
-"""Keys of a grid over such a scenario."""
+"""Allowed keys of a grid over such a scenario."""
 
 
 def named(*files: Path) -> bool:
@@ -42,7 +42,7 @@ def compare(
     as_json: bool,
     apart: Mapping[str, Any],
 ) -> None:
-    """Run two scenarios with their programs under the same seeds; `apart` are options that are refused here, and whether they were given."""
+    """Run two scenarios with their programs under the same seeds; `apart` maps each option not allowed here to whether it was given."""
     from ackclock.cli._sweep import stoppable
     from ackclock.sweep import programs
     from ackclock.sweep.compare import Compared
@@ -68,7 +68,7 @@ def compare(
 
 
 def scenario_file(grid: Path) -> Path | None:
-    """Return the scenario of a grid if it names programs."""
+    """Return the file of a grid's scenario if that scenario names programs; None otherwise."""
     name = raw(grid).get("scenario") if grid.is_file() else None
     file = grid.parent / name if isinstance(name, str) and name else None
     return file if file is not None and named(file) else None
@@ -133,14 +133,14 @@ def _cell(point: Mapping[str, Any], at: int, file: Path, base: Scenario, flows: 
 
 
 def _plain(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an axis's values as columns hold them: lists of words as text."""
+    """Return an axis's values as stored in columns: a list of words becomes text."""
     return {
         name: shlex.join(map(str, value)) if isinstance(value, list | tuple) else value for name, value in step.items()
     }
 
 
 def _show(table: pl.DataFrame, axes: Sequence[str]) -> None:
-    """Print a row for each cell: axes, means of what matters most, and runs in which an awaited program failed."""
+    """Print one row per cell: axis values, means of the main metrics, and the number of runs in which an awaited program failed."""
     import polars as pl
 
     from ackclock.cli._sheet import Sheet

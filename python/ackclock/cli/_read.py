@@ -53,7 +53,7 @@ def read(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Read a capture: its connections, and the losses of each. Or the packets of one; needless retransmissions are counted, too."""
+    """Read a capture: its connections with their losses and needless retransmissions, or the packets of one connection."""
     from ackclock.formats.capture import read_capture
 
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):

@@ -558,7 +558,7 @@ def edges(
         ),
     ] = False,
 ) -> int:
-    """Vary the constants that a study adopted. Each alone, with the same seeds; shows which verdicts change."""
+    """Vary the constants that a study adopted. Each is varied alone, with the same seeds. Shows which verdicts change."""
     from ackclock.study import SCALES, Plan
     from ackclock.study import edges as varied
 

@@ -63,7 +63,7 @@ def run(
     stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
-    """Make the runs that the folder does not have yet. Exit code 1 if runs failed."""
+    """Make the runs missing from the folder. Exit code 1 if runs failed."""
     from ackclock.cli import _live_arms
 
     workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
@@ -190,7 +190,7 @@ def status(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show how far a sweep is, also while it runs."""
+    """Show a sweep's progress, even while it is running."""
     folder, name = _folder(file, out)
     found = _status_json(folder, name)
     if as_json:
@@ -479,7 +479,9 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run two scenarios under the same seeds. Print for each metric which has more and by how much, or that no difference shows."""
+    """Run two scenarios under the same seeds. Print for each metric which scenario has the larger value and by how
+    much, or that no difference is shown.
+    """
     if kernel:
         from ackclock.cli import _diff
 
@@ -580,7 +582,7 @@ def compare(
 
 
 def _arm_names(first: Path, second: Path) -> tuple[str, str]:
-    """Return the names of two arms: those of their files, as short as they differ."""
+    """Return the names of two arms: the file stems, or the full paths if the stems are identical."""
     for names in ((first.stem, second.stem), (str(first), str(second))):
         if names[0] != names[1]:
             return names

@@ -26,7 +26,7 @@ def cite(
         Path | None, typer.Argument(metavar="[DIR]", help="Folder that `run --out` has written.", show_default=False)
     ] = None,
 ) -> None:
-    """Print how to cite this version, and a run of it. As BibTeX, with the build and the digest that make the run findable."""
+    """Print how to cite this version, and a run of it. The format is BibTeX, with the build and the digest that identify the run."""
     import ackclock
     from ackclock import _engine
 
@@ -152,7 +152,7 @@ def bench(
         bool, typer.Option("--instructions", help="Count instructions instead (needs valgrind).")
     ] = False,
 ) -> None:
-    """Measure what a delivered packet costs. In ns of user CPU, beside the yardstick loop, or in instructions."""
+    """Measure the cost of a delivered packet. In ns of user CPU time, compared with a yardstick loop, or in instructions."""
     from ackclock import bench as benchmark
 
     if instructions:
@@ -179,7 +179,7 @@ def fidelity(
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> int:
-    """Compare the simulator with measurements of a real Linux kernel. Exit code 1 if a miss is not a known one."""
+    """Compare the simulator with measurements of a real Linux kernel. Exit code 1 if there is an unknown miss."""
     from ackclock import fidelity as comparison
 
     with _terminal.progress() as progress:

@@ -39,8 +39,8 @@ LEAST_STANDING = 3
 """Minimum number of intervals with a queue for the rate to be known."""
 
 LEVEL, SLACK, LEAST_S = 0.03, 1.15, 0.05
-"""Maximum relative difference of rates that count as level, least ratio of the congestion window to what is in flight for
-another window to be the limit, and shortest interval that is used, s.
+"""Maximum relative spread of rates considered constant; minimum ratio of cwnd to the data in flight at which another
+window must be the limit; and shortest interval used, s.
 """
 
 MOST_CARRIED = 5 * 10**8
@@ -50,21 +50,22 @@ SPARE = (1.0, 1.25, 2.0)
 """Ratios of the model's rate to the highest rate observed, if no queue built up; the best fit is used."""
 
 QUEUES = (1.0, 0.25, 0.0625)
-"""Queue lengths of the model in idle round-trip times, if no queue was observed: the first, or, if it has lost packets, the
-one that fits best.
+"""Candidate queue lengths, in base RTTs, if no queue was observed: the first one, or the best-fitting one if packets
+were lost.
 """
 
 SHORTER = (1.0, 0.5, 0.25)
-"""Fractions of the longest wait, if a queue stood and lost packets: the longest wait may come from other traffic."""
+"""Candidate queue lengths, as fractions of the longest wait, if there was a standing queue and packets were lost:
+other traffic may have caused the longest wait."""
 
 FULL = 0.8
 """Fraction of the rate above which a path with a queue counts as full."""
 
 FEW, AGAIN = 3, 0.1
-"""Seeds of a model with random losses while models are compared, and weight of its retransmitted segments."""
+"""Number of seeds per model with random losses while models are compared, and weight of the error in retransmitted segments."""
 
 MOST_TIMES = 3
-"""Multiple of the median losses of an interval beyond which more are a burst."""
+"""Multiple of the median number of losses per interval; losses in excess of it count as a burst."""
 
 NAME, FORMS = "path of logs", ("iperf3", "ping")
 
@@ -227,7 +228,7 @@ def _listed(values: Sequence[float]) -> str:
 
 
 def _other(known: Known, spare: float, share: float, chance: int) -> Known:
-    """Return the same with a multiple of the rate, a fraction of the queue, and this many random losses."""
+    """Return a copy of the facts with a multiple of the rate, a fraction of the queue, and this many random losses."""
     path = known.path
     assert path.rate_bps is not None
     assert path.wire_bps is not None
@@ -333,7 +334,7 @@ def _stands(one: Interval, base: float) -> bool:
 
 def _rate(log: Transfer, base: float, told: _Told) -> tuple[float, bool]:
     """Return the payload rate, and whether a queue lasted long enough for the rate to be known."""
-    later = log.intervals[1:] or log.intervals  # the first contains the send buffer
+    later = log.intervals[1:] or log.intervals  # the first interval includes filling the send buffer
     mean = 8 * log.bytes / log.seconds
     standing = [one for one in later if _stands(one, base)]
     if len(standing) >= LEAST_STANDING:
@@ -352,9 +353,9 @@ def _rate(log: Transfer, base: float, told: _Told) -> tuple[float, bool]:
 def _chances(log: Transfer, rate: float, standing: bool, segments: int, told: _Told) -> tuple[int, ...]:
     """Return how many losses may have been random rather than drops at a full queue; a single number if that is clear.
 
-    A round trip at the end of an interval does not show a queue that was full before. A path that was full for most of the
-    time has lost at its queue, and so has a single interval, in which slow start ended. Otherwise either all losses, or one
-    in each interval, or none came by chance: the model that fits best decides.
+    An RTT sample at the end of an interval does not reveal a queue that was full earlier. If the path was full for
+    most of the time, its queue dropped the packets; likewise if only one interval has losses, because slow start
+    ended there. Otherwise all losses, one per interval, or none may have been random; the best-fitting model decides.
     """
     if log.again is None:
         told.guessed.append("losses: none; iperf3 counts them at a sender under Linux")
@@ -371,7 +372,7 @@ def _chances(log: Transfer, rate: float, standing: bool, segments: int, told: _T
 
 
 def _told_pings(log: Transfer, pings: Sequence[tuple[Recording, float | None]], told: _Told) -> None:
-    """Say what pings show beyond their least time: losses, and round trips while the transfer ran."""
+    """Report what pings reveal besides the base RTT: losses, and RTTs during the transfer."""
     probes = [lost for made, _ in pings for _, lost in made.both.probes]
     if any(probes):
         told.known.append(

@@ -11,12 +11,12 @@ from ackclock.errors import InputError, quote
 __all__ = ["Interval", "Transfer", "transfer"]
 
 MSS = 1448
-"""Payload of a full segment on Ethernet, bytes, for a log that does not say."""
+"""Payload of a full segment on Ethernet, bytes, used if the log does not state it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
-    """An interval of all streams: bytes, round trips (none where the sender was elsewhere), windows, retransmitted segments."""
+    """One interval, over all streams: bytes, RTTs (none if the log is the receiver's), windows, retransmitted segments."""
 
     seconds: float
     bytes: int
@@ -27,7 +27,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transfer:
-    """A whole test, with its first intervals even if its totals leave them out (`-O`); `begins` is in s since 1970."""
+    """A complete test, including initial intervals that its totals omit (`-O`); `begins` is in s since 1970."""
 
     intervals: tuple[Interval, ...]
     mss: int
@@ -46,7 +46,7 @@ def transfer(text: str) -> Transfer:
     Raises
     ------
     InputError
-        If it is none, or of both ways, or at a rate of its own.
+        If it is not such a result, or the test was bidirectional or rate-limited.
     """
     from ackclock.formats import iperf3
 
@@ -70,7 +70,7 @@ def _read(told: Mapping[str, Any]) -> Transfer:
     if test.get("bidir") or "sum_bidir_reverse" in end:
         raise InputError("found a test of both ways at once; allowed: one way")
     sent, received = end["sum_sent"], end.get("sum_received") or end["sum_sent"]
-    made, before = [], 0  # with -O the totals leave out the first intervals, which the model has to carry as well
+    made, before = [], 0  # with -O the totals omit the first intervals, which the model has to include
     for one in told["intervals"]:
         streams = one["streams"]
         if streams:

@@ -380,7 +380,7 @@ def are_woken(instants: list[Instant], ended: list[bool], flights: list[int], *,
         count = 0 if now.new or now.again else count + (now.acked > 0)
         flight, before, after = flights[i], now.nxt - now.delivered, then.nxt - then.delivered
         low = DRAINED * flight
-        # every sender had room for a larger packet, or this one for its own; the room of one that paces is not known
+        # cwnd had room for a larger packet of any sender, or for this sender's own packet; for a paced sender this is unknown
         drained = before < low <= after
         deep = not paced and most[i] - before >= max(packets[i], usual) and 0 < flight - mss <= after
         fills = then.new > 0 and then.clocked and now.room >= then.new

@@ -4,7 +4,7 @@ losses.
 The runs are mirrored: the same segments are lost at the same transmissions. The bytes in flight over the data therefore show how a
 controller responds to the losses, regardless of the queue's exact length. Each candidate also runs over paths that differ from the
 fitted one by the possible error of the fit. The differences between a candidate's own runs set the scale of the likelihood, and of the
-answer "none of these". A controller that draws random numbers is named by its falls without a loss (`_falls`).
+answer "none of these". A controller that draws random numbers is identified by its drops in flight size without a loss (`_falls`).
 """
 
 from __future__ import annotations

@@ -641,8 +641,8 @@ def _mixture(seed: int, number: int) -> Drawn:
 
 
 def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
-    """Return the scenario with everything drawn, dropping refused values one edit at a time, and the features it
-    contains.
+    """Return the drawn scenario, and the names of the features that it contains. If the backend refuses it as a
+    whole, the edits are applied one by one, and refused values are dropped.
     """
     told = it.base()
     for _, (path, value) in it.edits:

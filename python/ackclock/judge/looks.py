@@ -29,7 +29,7 @@ BEYOND = 1024
 
 
 def widened(estimate: Estimate, among: int) -> Estimate:
-    """Return a 95 % interval widened to the level of one of `among` numbers or looks."""
+    """Widen a 95 % interval so that `among` such intervals hold jointly at 95 % (Bonferroni)."""
     factor = wider(among, estimate.n)
     value = estimate.value
     return replace(

@@ -211,8 +211,8 @@ def guest_path() -> Path:
 
 
 def check_sources(kernel: Kernel, *, patches: bool = False) -> None:
-    """Refuse a kernel that was built with other files of ours than those of this installation. The guest program speaks to them, and
-    with others no packet might arrive.
+    """Refuse a kernel built with different versions of our modules than those of this installation. The guest program
+    depends on them; with a mismatch, packets might never arrive.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Program that sets a filter of system calls (seccomp), sends the filter's listener to whom started it, and becomes another program.
-It is started as a file and imports nothing of ours.
+"""Program that installs a system-call filter (seccomp), sends the filter's listener to its parent, and executes another program.
+It is run as a script and imports none of our modules.
 """
 
 import array
@@ -10,22 +10,24 @@ import struct
 import sys
 
 OPEN, OPENAT = 2, 257
-"""Numbers of the calls that open files, on x86-64."""
+"""System-call numbers of open and openat on x86-64."""
 
 SECCOMP, SET_FILTER, NEW_LISTENER = 317, 1, 8
 NO_NEW_PRIVILEGES = 38
 ALLOW, ASK = 0x7FFF0000, 0x7FC00000
-"""Decisions of a filter (linux/seccomp.h)."""
+"""Filter return values (linux/seccomp.h): allow, or notify the listener."""
 
 FILTER = b"".join(
     struct.pack("<HBBI", *line)
     for line in ((0x20, 0, 0, 0), (0x15, 1, 0, OPENAT), (0x15, 0, 1, OPEN), (0x06, 0, 0, ASK), (0x06, 0, 0, ALLOW))
 )
-"""Load the number of the call; ask if it opens a file; else allow it."""
+"""Filter instructions: load the call number; notify the listener if the call opens a file, otherwise allow it."""
 
 
 def main(number: str, *command: str) -> None:
-    """Become `command` under the filter; its listener goes through the descriptor `number`, or nothing if the machine has no such filter."""
+    """Install the filter, send its listener through the socket `number` (or no descriptor if the system does not
+    support such filters), and execute `command`.
+    """
     held = ctypes.create_string_buffer(FILTER, len(FILTER))
     program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(FILTER) // 8, ctypes.addressof(held)))
     libc = ctypes.CDLL(None, use_errno=True)

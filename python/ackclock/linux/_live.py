@@ -136,7 +136,7 @@ def live(
     UnavailableError
         If there is no kernel, or the guest fails.
     """
-    if out is not None:  # before it is asked whether there is a kernel
+    if out is not None:  # checked before looking for a kernel
         check_folder(
             out, hosts_of([one.host for one in programs], scenario.to_dict(), flows, path, dict(paths or {})).names
         )
@@ -149,7 +149,7 @@ def live(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A run with programs that has been checked.
+    """A checked run with programs, ready to be made.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def planned(
     path: str | None = None,
     paths: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Check a run with programs; see `live`."""
+    """Check the arguments of a run with programs, and return its plan; see `live`."""
     seed = check_arguments(scenario, seed)
     net = hosts_of([one.host for one in programs], scenario.to_dict(), flows, path, dict(paths or {}))
     kernel = _cache.installed()
@@ -218,10 +218,10 @@ def played(
     wall_limit_s: float | None = None,
     look: Callable[[Path], None] | None = None,
 ) -> Live:
-    """Make a run that was planned; `look` is called with the folder of what the hosts have written."""
+    """Make a planned run; `look` is called with the folder that contains the hosts' output."""
     job, names = plan.job, plan.hosts.names
     if out is not None:
-        check_folder(out, names)  # another run may have written there since
+        check_folder(out, names)  # another run may have written there in the meantime
     listed = job["live"]["programs"]
     titles = {entry["name"]: f"{one.host} ({one.command})" for entry, one in zip(listed, plan.programs, strict=True)}
     opened = Opened()
@@ -240,7 +240,7 @@ def played(
             for program, entry, told in zip(plan.programs, listed, about["programs"], strict=True)
         )
         tables = _run.complete(_guest.tables(data))
-        files = opened.hashes(but=left.parent, folders_but=INNER)  # the guest itself opens those folders
+        files = opened.hashes(but=left.parent, folders_but=INNER)  # the guest itself opens the excluded folders
         if look is not None:
             look(left)
         if out is not None:
@@ -259,7 +259,7 @@ def played(
 
 
 def whole_key(plan: Plan, files: Mapping[str, str] | None) -> str:
-    """Return the key of a run: the hash of its plan and of the files that its programs opened, which only the run shows."""
+    """Return the key of a run: a hash of its plan and of the files opened by its programs, which are known only after the run."""
     return _cache.hash_file([plan.about["key"].encode(), json.dumps(files, sort_keys=True).encode()])
 
 

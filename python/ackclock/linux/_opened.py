@@ -1,7 +1,8 @@
-"""Files that the guest opens on this machine: a filter of system calls (seccomp) in the kernel's process tells of each, and the calls go on.
+"""Records the files that the guest opens on this machine: a system-call filter (seccomp) on the kernel's process
+reports each open, and lets it proceed.
 
-The programs' own calls never leave the guest; the guest's kernel opens files for them. Files that were looked for and not found are not
-noticed.
+The programs' own calls never leave the guest; the guest's kernel opens files for them. Failed lookups of missing
+files are not recorded.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from ackclock.linux import _cache, _filter
 __all__ = ["Opened", "filtered", "unchanged"]
 
 FILTER = Path(__file__).with_name("_filter.py")
-"""Program that sets the filter. It loads nothing of ours, to start fast."""
+"""Program that installs the filter. It imports none of our modules, so that it starts quickly."""
 
 RECEIVE, SEND, GO_ON = 0xC0502100, 0xC0182101, 1
-"""Requests of a listener: the next call; the answer to it, which here lets the call go on."""
+"""ioctl requests of a listener (receive the next call, send the response), and the response flag that lets the call proceed."""
 
 CALL = struct.Struct("<QIIiIQ6Q")
 ANSWER = struct.Struct("<QqiI")
 
 OLDEST = (5, 9)
-"""First Linux whose listeners tell that all callers have ended; calls can go on since 5.5."""
+"""First Linux version with listeners that report when all filtered processes have ended; letting a call proceed requires only 5.5."""
 
 LOOK_MS = 200
-"""Time after which the thread looks whether it is to end, ms."""
+"""Interval at which the thread checks whether it should stop, ms."""
 
 LONGEST = 4096
 """Maximum length of a path, bytes."""
 
 APART = ("/proc/", "/sys/", "/dev/")
-"""Folders whose files have no contents of their own."""
+"""Virtual file systems, whose files are not hashed."""
 
 
 class Opened:
-    """Paths of the files opened so far, in a set that a thread fills; `None` once it is known that nothing can be noticed."""
+    """Paths of the files opened so far, collected by a thread; `paths` is None if opens cannot be observed on this system."""
 
     def __init__(self) -> None:
         self.paths: set[str] | None = set()
@@ -57,25 +58,25 @@ class Opened:
         self._over = False
 
     def listen(self, listener: int) -> None:
-        """Answer the calls of a listener in a thread, until no process has the filter."""
+        """Start a thread that responds to a listener's notifications until no process has the filter."""
         self._thread = threading.Thread(target=self._answer, args=(listener,), daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Wait for the thread, once the processes have ended."""
+        """Wait for the thread after the processes have ended."""
         self._over = True
         if self._thread is not None:
             self._thread.join()
 
     def hashes(self, *, but: Path, folders_but: Sequence[str]) -> dict[str, str] | None:
-        """Return the hash of each file, and of the names in each folder, in order. None if nothing could be noticed.
+        """Return the hash of each file, and of the names in each folder, in path order. None if opens could not be observed.
 
         Parameters
         ----------
         but
-            Folder whose contents do not count.
+            Folder whose contents are ignored.
         folders_but
-            Folders below which no folder counts.
+            Folders whose subfolders are ignored.
         """
         if self.paths is None:
             return None
@@ -116,7 +117,7 @@ class Opened:
                 memory.seek(arguments[what == _filter.OPENAT])
                 name = memory.read(LONGEST).partition(b"\0")[0]
         except PermissionError:
-            self.paths = None  # better nothing than a part
+            self.paths = None  # no record is better than an incomplete one
         except OSError:  # the caller has died
             pass
         else:
@@ -126,7 +127,9 @@ class Opened:
 
 @contextmanager
 def filtered(command: list[str], opened: Opened) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """Yield the command that becomes `command` under the filter, and a descriptor to pass on to it. Afterwards `opened` is filled."""
+    """Yield a command that runs `command` under the filter, and the descriptors that it must inherit. The recording
+    in `opened` starts when the block ends.
+    """
     if _release() < OLDEST:
         opened.paths = None
         yield command, ()
@@ -147,7 +150,7 @@ def _release() -> tuple[int, ...]:
 
 
 def unchanged(known: Mapping[str, str]) -> bool:
-    """Return whether all these files and folders are as they were."""
+    """Return whether none of these files and folders has changed."""
     return all(_hash(path) == was for path, was in known.items())
 
 

@@ -276,7 +276,7 @@ def load(
 
 
 def raw(file: Path) -> dict[str, Any]:
-    """Return the values of a TOML file of at most 1 MiB; of one that cannot be read, none: `load` reports errors."""
+    """Return the values of a TOML file of at most 1 MiB; empty if it cannot be read, because `load` reports the error."""
     try:
         return dict(read_toml(contents(file, LARGEST_FILE).removeprefix("\ufeff"))[0])
     except InputError:

@@ -242,8 +242,8 @@ def _half_width(a: Evidence, b: Evidence) -> float:
 
 
 def write(study: Study, varied: Varied, *, scale: str, version: str, date: str) -> Path | None:
-    """Write a varied constant to a file beside the study's record; None if the study has no record. What the file says
-    of other constants that the study still declares stays.
+    """Write a varied constant to a file beside the study's record; None if the study has no record. Entries for other
+    constants are kept if the study still declares them.
     """
     if study.record is None:
         return None
@@ -336,7 +336,7 @@ def section(study: Study) -> report.Section | None:
 
 
 def _told(edge: Edge, kept: Kept | None) -> str:
-    """Return the verdicts that turn with a constant, as text."""
+    """Return the verdicts that change with a constant, as text."""
     if kept is None or kept.neighbours != edge.neighbours:
         return "not varied"
     still = [edge.told(value) for value, n in zip(kept.neighbours, kept.moved, strict=False) if not n]
@@ -346,7 +346,7 @@ def _told(edge: Edge, kept: Kept | None) -> str:
 
 
 def words(study: Study) -> dict[tuple[str, str], str]:
-    """Return the claims and halves whose verdict changes -> the neighbours with which it does, as text."""
+    """Return each claim and half with a changed verdict -> the neighbouring values that change it, as text."""
     found: dict[tuple[str, str], list[str]] = {}
     edges = {edge.name: edge for edge in study.edges}
     for kept in read(study):

@@ -1,5 +1,5 @@
-"""Tables that a measure can read, found in its program, and tables that are made when they are read. With both, varying
-a constant runs only the experiments that its claims need.
+"""Determines which tables a measure can read, by inspecting its code, and provides tables that are computed on first
+access. Varying a constant therefore runs only the experiments needed by the affected claims.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Lazy(Mapping[str, "pl.DataFrame"]):
-    """Tables of experiments, each of which is run when one of its tables is first read.
+    """Tables of experiments; each experiment runs when one of its tables is first read.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Lazy(Mapping[str, "pl.DataFrame"]):
         return found
 
     def run(self, experiment: Experiment) -> set[str]:
-        """Run an experiment, unless it has been. Return the names of its tables."""
+        """Run an experiment, unless it has already been run. Return the names of its tables."""
         from ackclock.study.study import carry_out
 
         if experiment.name not in self._of:
@@ -72,8 +72,8 @@ class Lazy(Mapping[str, "pl.DataFrame"]):
 
 
 def reads(measure: Callable[..., Any], tables: set[str]) -> bool:
-    """Return whether a measure may read one of these tables: a text in its program, or in a function that it calls,
-    is a table's name or the part before the full stop. True for what is no function.
+    """Return whether a measure may read one of these tables, that is, whether a string in its code, or in a function
+    that it calls, is a table's name or the part before the dot. True for anything that is not a function.
     """
     texts = set[str]()
     if not _collect(measure, texts, set()):
@@ -83,8 +83,8 @@ def reads(measure: Callable[..., Any], tables: set[str]) -> bool:
 
 
 def _collect(found: Any, texts: set[str], seen: set[int]) -> bool:
-    """Collect the texts in a function, and in the functions and constants of its package that it names. Return whether
-    it is one.
+    """Collect the strings in a function, and in the functions and constants of its package to which it refers. Return
+    whether the value is a function.
     """
     while not isinstance(found, FunctionType):
         if isinstance(found, partial):
@@ -120,7 +120,7 @@ def _collect(found: Any, texts: set[str], seen: set[int]) -> bool:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those inside."""
+    """Yield a code object and all code objects nested in it."""
     yield code
     for one in code.co_consts:
         if isinstance(one, CodeType):
@@ -128,7 +128,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _constants(found: Any, texts: set[str]) -> None:
-    """Collect the texts in a value and its items."""
+    """Collect the strings in a value, including its items."""
     if isinstance(found, str):
         texts.add(found)
     elif isinstance(found, dict):

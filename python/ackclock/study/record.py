@@ -210,8 +210,8 @@ def build() -> str:
 def write(
     path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str, partial: bool = False
 ) -> None:
-    """Write a run's record in place of the previous one at its scale. Records at other scales are kept. With `partial`,
-    so are the other claims at this scale, and the record says of each new claim when it was taken.
+    """Write a run's record in place of the previous one at its scale. Records at other scales are kept. With
+    `partial`, so are the other claims at this scale, and each new claim is stored with its date.
 
     Raises
     ------

@@ -95,7 +95,7 @@ def measured(record: Record, claim: str, half: str) -> str:
 
 
 def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = "") -> str:
-    """Return the verdicts at both scales, and the numbers at the larger scale that has any."""
+    """Return the verdicts at all scales, and the numbers from the largest scale that has any."""
     words = told([tuple(str(r.verdicts(claim).get(half) or "") for r in records)])
     numbers = next(filter(None, (measured(r, claim, half) for r in reversed(records))), "")
     asked = f"{reading}: " if reading and numbers else ""

@@ -564,7 +564,7 @@ def _axis_titles(figure: Any, x: str, y: str) -> None:
 
 
 def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
-    """Return whether one panel's values would be flat beside another's."""
+    """Return whether one panel's curve would look flat on a y axis shared with another panel."""
     column = next((c for c in ("mean", "goodput") if c in parts[0][1].columns), None)
     if len(parts) < 2 or column is None:
         return False

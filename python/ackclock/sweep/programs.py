@@ -1,7 +1,8 @@
-"""Runs with the user's programs (`ackclock live`) over seeds: two arms compared, or the cells of a grid; runs are kept in a folder.
+"""Runs of the user's programs (`ackclock live`) under several seeds: a comparison of two arms, or the cells of a grid. Runs are stored in a folder.
 
-A run is found again by its plan (scenario, seed, programs, their arguments and environment, kernel) if every file that its programs opened
-is as it was. Runs are files `PLAN-WHOLE.json` in the folder `live`: the hash of the plan, and that of plan and files.
+A stored run is reused if its plan is identical (scenario, seed, programs, their arguments and environment, kernel)
+and no file opened by its programs has changed. Each run is a file `PLAN-WHOLE.json` in the folder `live`, where PLAN
+is the hash of the plan, and WHOLE that of the plan and the files.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "Arm", "compare", "grid", "inside"]
 
 FOLDER = "live"
-"""Folder of the runs, in that which the user names."""
+"""Subfolder for the runs, in the folder given by the user."""
 
 METRICS = (
     "completion_s", "goodput_bps", "largest.goodput_bps", "largest.completion_s", "connections", "retransmissions",
     "dropped_queue",
 )  # fmt: skip
-"""Metrics of every run: time from the start of the first awaited program to the end of the last; payload of the programs' TCP from the first data to
-the last, of all connections and of the direction with the most data; its time from the first packet to the last data; and counts of all.
+"""Metrics of every run: time from the start of the first awaited program to the end of the last; TCP goodput of the
+programs between their first and last data, for all connections together and for the direction with the most data;
+that direction's time from its first packet to its last data; and counts over all connections.
 """
 
 LEVEL = 0.95
@@ -47,7 +49,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """An arm: what `linux.live` takes.
+    """One arm: the arguments of `linux.live`.
 
     Parameters
     ----------
@@ -173,7 +175,9 @@ def grid(
 
 
 def _metrics(plan: Plan) -> tuple[str, ...]:
-    """Return the names of what a run has: `METRICS`, awaited programs if there are several, own flows."""
+    """Return the names of a run's metrics: `METRICS`, the completion time of each awaited program if there are
+    several, and the goodput of each of the scenario's own flows.
+    """
     awaited = [one["name"] for one in plan.job["live"]["programs"] if one["counts"]]
     flows = sum(group.count for group in plan.scenario.flows) if plan.flows else 0
     own = [f"{name}.completion_s" for name in awaited] if len(awaited) > 1 else []
@@ -223,14 +227,14 @@ def _made(
 
 
 def _record(plan: Plan, cpu: int, wall_limit_s: float | None) -> dict[str, Any]:
-    """Make a run, and return what is kept of it."""
+    """Make a run, and return the data to be stored."""
     from ackclock.linux import _live
 
     seen: list[dict[str, Any]] = []
 
     def look(left: Path) -> None:
         for name, side in zip(plan.hosts.names, plan.hosts.sides, strict=True):
-            if side == 0:  # every connection leads from one end to the other
+            if side == 0:  # every connection runs between the two sides, so one side's captures show all of them
                 seen.extend(_connections(left / name / f"{name}.pcapng"))
 
     live = _live.played(plan, cpu=cpu, wall_limit_s=wall_limit_s, look=look)
@@ -254,7 +258,7 @@ def _connections(capture: Path) -> list[dict[str, Any]]:
 def _of_connections(seen: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     data = [row for row in seen if row["bytes"] > 0]
     made: dict[str, float | None] = {
-        "connections": len(seen) // 2,  # a row for each direction
+        "connections": len(seen) // 2,  # one row per direction
         "retransmissions": sum(row["retransmitted"] for row in data),
     }
     if data:
@@ -296,7 +300,7 @@ def _of_links(live: Live) -> dict[str, float | None]:
 
 
 def _found(folder: Path, plan: Plan) -> dict[str, Any] | None:
-    """Return a run that the folder has, if what its programs opened is as it was."""
+    """Return the stored run with this plan; None if there is none, or if a file opened by its programs has changed."""
     from ackclock.linux._opened import unchanged
 
     for place in sorted((folder / FOLDER).glob(f"{plan.about['key'][:SHORT]}-*.json")):
@@ -305,7 +309,7 @@ def _found(folder: Path, plan: Plan) -> dict[str, Any] | None:
             if run["seed"] == plan.seed and run["files"] is not None and unchanged(run["files"]):
                 return {**run, "metrics": dict(run["metrics"]), "failed": list(run["failed"])}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue  # a run that cannot be read is made again
+            continue  # an unreadable run is repeated
     return None
 
 
@@ -317,7 +321,7 @@ def _keep(folder: Path, plan: Plan, run: Mapping[str, Any]) -> None:
 
 
 def inside(folder: Path) -> Path:
-    """Return the folder of the runs, which is no link: that might lead to files of others."""
+    """Return the folder of the runs. A link is refused, because it might lead to someone else's files."""
     place = folder / FOLDER
     if place.is_symlink():
         raise InputError(f"{place}: found a link; allowed: a folder, or none")
@@ -337,4 +341,4 @@ def _counted(failures: Iterable[Sequence[str]]) -> dict[str, int]:
 
 
 SHORT = 24
-"""Length of a hash in a file's name."""
+"""Number of hash characters in a file name."""

@@ -159,7 +159,7 @@ def _over(slow: Array, fast: Array, label: str, bound: Bound, **keys: Any) -> Ev
 
 
 def _arms(tables: Tables) -> tuple[str, str]:
-    """Stability filter and fixed gain in this reading."""
+    """Names of the stability-filter and fixed-gain variants in the chosen reading."""
     level = LEVEL.of(tables)
     return arm(level, ADAPTIVE), arm(level, GAIN.of(tables))
 

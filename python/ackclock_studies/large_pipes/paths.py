@@ -71,10 +71,10 @@ TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
 LINUX_INITIAL_WINDOW = 2
-"""Initial window of the hosts of FAST, HSTCP and NewReno (A12)."""
+"""Initial window of the FAST, HSTCP and NewReno hosts (A12)."""
 
 FREEBSD_INITIAL_WINDOW = 2
-"""Initial window of the host of TCPW (A12)."""
+"""Initial window of the TCPW host (A12)."""
 
 LINUX_WINDOW = "1536 KiB"
 """Window derived by Linux from a 2 MB socket buffer."""

@@ -147,7 +147,7 @@ def run_series(plan: Plan) -> Data:
 
 
 def run_caltech(plan: Plan) -> Data:
-    """Groups of ten two-second runs in a row on path 2; TCPW and FAST for longer; and a stale cache on path 1.
+    """Groups of ten consecutive two-second runs on path 2; longer runs of TCPW and FAST; and a stale cache on path 1.
 
     Returns
     -------

@@ -66,7 +66,7 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
 """Kind -> controller, environment, maximum random delay on the way to the bottleneck (0.12 ms: one packet's serialisation time there)."""
 
 PERIODS = {APART: ("1 ms", "1000010 ns")}
-"""Kind -> period of each sender's own clock. Elsewhere both senders are on one machine, so that they wake at the same instants."""
+"""Kind -> tick length of each sender's clock. In all other kinds both senders share a machine, and wake up at the same instants."""
 
 KEYS = {
     BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact", BARE_LATE: "late", APART: "apart",
@@ -155,7 +155,7 @@ def joined(controller: str, model: str | Model, jitter: str, watched_s: int = WA
 
 
 def own_clocks(scenario: Scenario, kind: str) -> Scenario:
-    """The scenario with a clock of its own for each sender, if the kind has them."""
+    """The scenario with a separate clock for each sender, if the kind has separate clocks."""
     if kind not in PERIODS:
         return scenario
     made = scenario.to_dict()
@@ -285,17 +285,17 @@ def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c9_late(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time to equal shares, s, with departures that are late at random; two clocks stand beside."""
+    """Time to equal shares, s, with randomly delayed departures; separate clocks are shown for comparison."""
     return [_equal(tables, BARE_LATE, bound), _equal(tables, APART, Bound(), weighs=False)]
 
 
 def c9_one_clock(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time to equal shares, s, with senders that wake at ticks of one kernel clock; two clocks are the control."""
+    """Time to equal shares, s, with senders that wake up at ticks of a shared kernel clock; separate clocks are the control."""
     return [_equal(tables, BARE_CLOCK, bound), _equal(tables, APART, Bound(), weighs=False)]
 
 
 def _equal(tables: Tables, kind: str, bound: Bound, *, weighs: bool = True) -> Evidence:
-    """Time to equal shares of one kind."""
+    """Time to equal shares for one kind."""
     found = pick(tables, kind, "seconds")
     return Evidence.reached(
         found, float(watched(kind)), f"{kind}: equal after", bound, weighs=weighs, key=f"cause_{KEYS[kind]}"

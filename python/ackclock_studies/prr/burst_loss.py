@@ -134,7 +134,7 @@ def passing(rule: str, length: int, depth: int) -> Scenario:
 
 
 def run_passing(plan: Plan) -> Data:
-    """Every rule with bursts that end with time, for every queue, paired by common random numbers.
+    """Every rule with time-limited loss bursts, for every queue, paired by common random numbers.
 
     Returns
     -------

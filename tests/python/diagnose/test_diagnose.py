@@ -363,7 +363,7 @@ def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
     found = diagnose(path)
     made = fit(found, seeds=2)
     assert not made.holds
-    loss = made.scenario.network.bottleneck.loss  # what was sent again for nothing is no loss of the path
+    loss = made.scenario.network.bottleneck.loss  # spurious retransmissions are not losses on the path
     assert loss.p <= found.connection["lost"] / found.connection["segments"]
     with pytest.raises(InputError, match="found a model that is"):
         what_if(made)

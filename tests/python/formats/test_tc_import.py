@@ -242,7 +242,7 @@ UNSAID = {
     "red": 'network.bottleneck.queue.bandwidth: "10 Mbit/s", the link\'s rate instead',
     "a policer": 'network.bottleneck.loss.kind: "policer", left out',
 }
-"""Form that a script cannot say -> what export says about it."""
+"""Feature that a script cannot express -> what export reports about it."""
 TOGETHER = {
     **{name: script for name, (script, _, _) in FORMS.items()},
     "jitter and a rate": "tc qdisc add dev eth0 root netem delay 10ms 2ms distribution normal rate 8mbit limit 70",

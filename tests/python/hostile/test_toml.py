@@ -1,4 +1,4 @@
-"""TOML that others wrote is read by the engine's bounded reader, everywhere: Python's own takes minutes for a long dotted key."""
+"""Tests that untrusted TOML is always parsed by the engine's bounded reader: Python's own parser takes minutes for a long dotted key."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ from ackclock.prove import certificate
 from ackclock.scenario.scenario import raw
 
 OWN = {"conform/packs/__init__.py", "_course/notebook.py"}
-"""Modules that read text of the package with `tomllib`, or write it into a notebook."""
+"""Modules that parse the package's own files with `tomllib`, or write it into a notebook."""
 
 DEEP = {"dots": ".".join(["a"] * 50_000) + " = 1", "lists": "a = " + "[" * 50_000, "tables": "[" + "a." * 50_000 + "a]"}
 

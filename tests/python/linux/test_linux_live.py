@@ -287,7 +287,7 @@ else:
 
 @real
 def test_a_read_of_nothing_is_answered_without_a_call_and_counts_like_one(tmp_path, capsys, monkeypatch):
-    """What arrives later is read, the end of the connection is seen, and 1,000 empty reads let time pass (patch 0009)."""
+    """Data that arrives later is read, the end of the connection is detected, and 1,000 empty reads let time advance (patch 0009)."""
     if SPINS not in linux.installed().about.get("patches", {}):
         pytest.skip(f"the kernel is without {SPINS}")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Tests for `ackclock compare` with scenarios that name programs: refusals, runs that are kept, and what a comparison shows."""
+"""Tests for `ackclock compare` with scenarios that name programs: refusals, stored runs, and the results of a comparison."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_is_not_compared_is_said_in_one_line(here: Path, words: Any, said: 
 
 
 class Kept:
-    """Plans without a kernel; each run that is made counts."""
+    """Stand-in for plans and runs without a kernel, which records each run made."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, files: dict[str, str] | None) -> None:
         self.made: list[int] = []

@@ -1,4 +1,4 @@
-"""Tests for what makes another live run: files that programs open, the kernel's sources, writes of own flows; and IPv6."""
+"""Tests for changes that require a new live run (files opened by programs, kernel sources, the flows' write size), and for IPv6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's example of a QUIC stack beside the kernel's TCP, where that stack (aioquic, of PyPI) is installed for this Python."""
+"""The how-to's example of a QUIC stack beside the kernel's TCP, run if that stack (aioquic, from PyPI) is installed for this Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for applications that read slowly, in the real kernel: windows close and open again as in the simulator, segment by segment."""
+"""Tests for slow readers in the real kernel: windows close and reopen as in the simulator, segment by segment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def test_a_window_closes_and_opens_as_in_the_kernel(kernel: linux.Kernel, name: 
 def drawn(seed: int) -> ackclock.Scenario:
     """Return a scenario that the kernel can play, with a drawn slow reader, workload and path.
 
-    Left out, because they differ: a late first read (`wait`), after which the buffer grows by a clock that Linux does not refresh at each read, and
+    Excluded, because the kernel differs: a late first read (`wait`), after which the buffer grows by a clock that
+    Linux does not refresh at each read, and
     windows below a segment, which the simulator fills at once and Linux when its probe timer expires.
     """
     draw = random.Random(seed)

@@ -63,7 +63,7 @@ def test_what_copies_reno_is_reno(renos: Path) -> None:
 
 
 def test_a_compiler_leaves_nothing_in_the_current_folder(tmp_path, monkeypatch):
-    """Object files in a folder that compilers share would be those of another file with the same name."""
+    """In a folder shared by several compilers, an object file could come from a different source file of the same name."""
     shared = tmp_path / "shared"
     shared.mkdir()
     compiler = tmp_path / "rustc"

@@ -1,4 +1,4 @@
-"""Tests for constants of a study that take neighbouring values: which are set, which verdicts turn, what the page shows."""
+"""Tests for varying a study's constants: the values set, the verdicts that change, and the page."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ OURS = ("prr", "iw10", "slow-start", "large-pipes", "pcc")
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_recorded_neighbour_moves_a_number(name):
-    """A constant that is copied before it is varied would turn no verdict either."""
+    """If a module kept a copy of the constant, varying it would have no effect, and no number would move."""
     study = studies.get(name)
     for kept in read(study):
         assert all(n > 0 for n in kept.moved), kept.name
@@ -241,7 +241,7 @@ def test_a_half_reads_no_table_that_its_program_does_not_name():
 
 
 def test_one_claim_is_judged_and_recorded_alone(folder, capsys):
-    """The experiments that it does not read are not run, and the record keeps the other claims."""
+    """Experiments not read by the claim are not run, and the record keeps the other claims."""
     twice = PROGRAM.replace(
         'EXPERIMENTS = (Experiment(name="one", title="one", run=run),)',
         'def other(plan):\n    raise RuntimeError("run")\n\nEXPERIMENTS = (Experiment(name="two", title="two", run=other), Experiment(name="one", title="one", run=run))',

@@ -112,7 +112,7 @@ def _mbps(scenario: Scenario, controller: str, seeds: range) -> Any:
     [(2.0, 74 * 0.9707 / 37), pytest.param(0.1, 99 * 0.9707 / 10, marks=pytest.mark.deep)],
 )
 def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float):
-    """Paper ratios apply to PCC, which gets 99 % of the link at 0.1 % loss and 74 % at 2 %, in Mb/s."""
+    """Goodput in Mb/s. The paper gives PCC's goodput relative to CUBIC's; PCC gets 99 % of the link at 0.1 % loss, and 74 % at 2 %."""
     scenario = paper_lossy.scenario(CUBIC, percent, backwards=True, duration_s=40)
     seeds = range(1, 9)
     built_in, segments, acks = (_mbps(scenario, c, seeds) for c in ("cubic", "custom:segments", "custom:acks"))

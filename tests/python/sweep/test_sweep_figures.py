@@ -303,7 +303,7 @@ def test_goodput_of_runs_that_come_and_go_is_at_most_what_the_link_carries(tmp_p
     found, _ = run(Sweep(name="late", scenario=base, axes=(rates,), seeds=(1, 2, 3)), tmp_path / "s", Threads(1))
     carries = (found.runs["cell"] * 3 + 1) * (2e6 * 1448 / 1500)
     summed = found.flows.group_by("cell", "seed", maintain_order=True).agg(pl.col("goodput_bps").sum())["goodput_bps"]
-    assert (summed / carries).max() > 1.1  # rates of different times
+    assert (summed / carries).max() > 1.1  # rates measured over different time intervals
     assert (found.runs["goodput_bps"] / carries).max() <= 1.0005
     for metric in ("goodput_bps", "run.goodput_bps", "group.ours.goodput_bps"):
         shares = view(found, metric).normalised([metric]).runs[metric]

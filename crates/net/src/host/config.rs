@@ -154,7 +154,7 @@ pub struct HostConfig {
     pub cuts: bool,
     /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<DeviceConfig>,
-    /// How much lateness a paced sender makes up for.
+    /// Extent to which a paced sender catches up after being late.
     pub pacer: HostPacing,
 }
 

@@ -94,7 +94,7 @@ pub fn on_threads(
     outputs.into_iter().map(made).collect()
 }
 
-/// Results stored from a list of runs.
+/// Results kept from a batch of runs.
 #[derive(Default)]
 pub struct Kept {
     /// Digest of each run, or its error.

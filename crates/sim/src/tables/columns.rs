@@ -1,6 +1,6 @@
-//! Meaning of a run's tables: each table and each column, with its unit and the meaning of an empty cell. A
+//! Description of a run's tables: every table and every column, with its unit and the meaning of an empty cell. A
 //! column is declared once, with its value (`columns!`); `ackclock tables` and the reference are generated from these
-//! declarations. The linux backend fills the declared columns from rows of its own, which the compiler checks.
+//! declarations. The linux backend fills the declared columns from its own rows; mismatches are compile-time errors.
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl TableAbout {
         matches!(self.column(name), Some(column) if equal(column.kind, kind))
     }
 
-    /// Whether `column` can stand beside the declared ones: none has its name, and its meaning is a sentence.
+    /// Whether `column` can be added to the declared ones: its name is new, and its meaning ends with a full stop.
     pub const fn admits(&self, column: &ColumnAbout) -> bool {
         matches!(column.meaning.as_bytes(), [.., b'.']) && self.column(column.name).is_none()
     }
@@ -134,7 +134,7 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Check a column of a declared table when the program is compiled.
+/// Check a declared table's column at compile time.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! declared {

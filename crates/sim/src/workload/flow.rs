@@ -28,7 +28,7 @@ pub struct Flow {
     pub config: TransportConfig,
     /// Journal index of the destination cache of the flow's hosts; `None` without a cache.
     pub destination: Option<u32>,
-    /// Slow reader at the ends of the connections; `None`: data is read at once.
+    /// Slow reader at the connection's ends; `None`: data is read immediately.
     pub reader: Option<Rc<ReaderParams>>,
     /// Whether the sender records a trace.
     pub traced: bool,

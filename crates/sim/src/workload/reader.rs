@@ -1,5 +1,4 @@
-//! Reader: an application that reads slowly. Data that it has not read fills the receive buffer, so that the window
-//! closes.
+//! Application that reads slowly. Unread data fills the receive buffer, so that the receive window closes.
 
 use ackclock_core::schema::{DURATION_OR_ZERO, RATE, SIZE};
 use ackclock_core::{choice, table, Rate, Span};
@@ -31,10 +30,10 @@ table! {
     }
 }
 
-/// Size of one read, bytes, as in many programs.
+/// Default size of one read, bytes, common in programs.
 const USUAL_READ: u64 = 65_536;
 
-/// End at which the application reads slowly.
+/// End of the connection with the slow application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum SlowEnd {
@@ -46,7 +45,7 @@ pub enum SlowEnd {
 choice! { SlowEnd: Receiver "receiver", Sender "sender", Both "both" }
 
 impl ReaderParams {
-    /// Pace of the application at a host; `None` if it reads at once.
+    /// Read pace of the application at a host; `None` if it reads immediately.
     pub fn pace(&self, host: usize) -> Option<ReadingPace> {
         let slow = match self.end {
             SlowEnd::Receiver => host == RECEIVER,

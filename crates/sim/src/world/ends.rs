@@ -52,7 +52,7 @@ impl World {
         conn
     }
 
-    /// Let the applications of a new connection read slowly, each at the pace given for its host.
+    /// Set the read pace of a new connection's applications, host by host.
     pub fn read_slowly(&mut self, conn: ConnId, pace: impl Fn(usize) -> Option<ReadingPace>) {
         for host in [SENDER, RECEIVER] {
             let end = self.end_at(end_index(conn, host));

@@ -389,7 +389,7 @@ mod tests {
 
     use super::*;
 
-    /// Parts of a configuration, which its fields are listed without.
+    /// Sub-structures of a configuration, left out of the list of its fields.
     const PARTS: [&str; 4] =
         ["sending SendConfig", "receiving ReceiveConfig", "timers TimerConfig", "loss LossConfig"];
 

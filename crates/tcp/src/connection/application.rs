@@ -62,7 +62,7 @@ impl Connection {
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         self.receiver.awake().read(now, bytes)
     }
-    /// Let the application read slowly, at this pace. Called before the handshake.
+    /// Set the application's read pace. Called before the handshake.
     pub fn read_slowly(&mut self, pace: ReadingPace) {
         self.receiver.awake().read_slowly(pace);
     }

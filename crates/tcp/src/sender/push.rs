@@ -193,7 +193,7 @@ impl SendQueue {
         Some((b.end, n + 1 == self.buffers.len(), b.record))
     }
 
-    /// Start a packet of the bytes from `start` to `end`. `pushes`: it contains several segments and carries PSH.
+    /// Start a packet with bytes `start` to `end`. `pushes`: whether it contains several segments and carries PSH.
     pub fn begin(&mut self, start: u64, end: u64, pushes: bool) {
         (self.packet_start, self.packet_end, self.packet_pushes) = (start, end, pushes);
     }

@@ -121,7 +121,7 @@ impl Sender {
         !self.config.sending.cwnd_validation || self.usage.is_limited(&self.window)
     }
 
-    /// End a round of sending: arm the probe timer and validate cwnd (Linux end of `tcp_write_xmit`).
+    /// End a round of sending: arm the probe timer and validate cwnd (the end of Linux `tcp_write_xmit`).
     #[inline(always)]
     pub(super) fn after_push(&mut self, now: Time) {
         let sent = self.intent.take_sent();

@@ -1,6 +1,6 @@
-//! IPv6 on the hosts of the user's programs: one address a host, beside that of IPv4, without anything that hosts send by themselves
-//! (no address of the link, no duplicate address detection, no router solicitation; devices without ARP join no groups
-//! that they would report).
+//! IPv6 on the program hosts: one address per host in addition to its IPv4 address, and no packets sent by the host
+//! itself (no link-local address, no duplicate address detection, no router solicitation, and no multicast reports,
+//! because devices without ARP join no groups).
 
 use std::io::Result;
 use std::os::fd::AsRawFd;
@@ -10,7 +10,7 @@ use crate::job::{Job, Live};
 use crate::netlink::Message;
 use crate::sys;
 
-/// Address of a host of the user's programs: that of IPv4 in other words, 10.1.2.1 -> fd0a:1:2::1.
+/// IPv6 address of a program host, formed from its IPv4 address: 10.1.2.1 -> fd0a:1:2::1.
 pub fn program_ip6(job: &Job, live: &Live, host: usize) -> [u8; 16] {
     let (side, group) = program_place(job, live, host);
     let mut ip = [0; 16];
@@ -19,7 +19,7 @@ pub fn program_ip6(job: &Job, live: &Live, host: usize) -> [u8; 16] {
 }
 
 impl Wiring {
-    /// Give the programs' hosts their addresses of IPv6, and routes as for IPv4.
+    /// Assign IPv6 addresses to the program hosts, with the same routes as for IPv4.
     pub(super) fn address_programs_6(&self, job: &Job, live: &Live) -> Result<()> {
         let metrics = Metrics::of(job.hosts.last().expect("invariant: that of the programs"));
         for (i, node) in self.programs.iter().enumerate() {
@@ -34,7 +34,7 @@ impl Wiring {
                     node.address_6(program_ip6(job, live, i))?;
                 }
                 let to = program_ip6(job, live, peer);
-                let to = (live.pairs.len() > 1).then_some((&to[..], 128)); // else everything goes there
+                let to = (live.pairs.len() > 1).then_some((&to[..], 128)); // otherwise the default route
                 node.route_of(libc::AF_INET6 as u8, to, &name, false, metrics)?;
             }
         }

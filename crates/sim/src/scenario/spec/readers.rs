@@ -8,7 +8,7 @@ use super::{FlowGroup, Transport};
 use crate::workload::{ReaderParams, SlowEnd, WorkloadConfig};
 
 impl FlowGroup {
-    /// Check that the flow's application can read slowly.
+    /// Check that the flow's workload supports a slow reader.
     pub(super) fn judge_reader(&self, reader: &ReaderParams, needed: Transport, rules: &mut Rules) {
         let workload = quoted(self.workload.kind());
         if needed != Transport::Tcp {

@@ -7,7 +7,7 @@ use super::MAX_LINKS;
 /// Next hops after a link, by path index (twice the flow, plus one if forward). Packets do not store their position.
 #[derive(Clone)]
 pub(super) struct Next {
-    /// Next hop of all paths; the number of a table if paths diverge here.
+    /// Next hop if it is the same for all paths; otherwise the number of a table.
     same: Hop,
     /// Whether a path ends after this link.
     pub(super) ends: bool,
