@@ -5,6 +5,8 @@
 Jitter: datagrams at a constant rate cross a link with each of netem's distributions, with and without correlation. Both backends' one-way
 delays are compared in units of 10 us (two-sample Kolmogorov-Smirnov test; 1 in 91 delays of "pareto" is cut off at one value, to which the links
 behind add some nanoseconds), and so are the share of packets that others overtook and the correlation of successive delays.
+Jitter before a rate: the same, in netem's own order (packets are delayed, then transmitted one after another) and with a limit that drops
+some of them. Delays of neighbours depend on each other there, so every 50th is tested, and errors come of the means of 100 parts.
 TBF draws nothing: TCP flows cross drawn buckets, and all events of both backends are compared.
 FQ-PIE drops at random: goodput, retransmissions and RTT of every flow are compared over seeds, as `ackclock diff --seeds` does.
 Writes measured/kernel-links.json.
@@ -34,6 +36,13 @@ SHAPES = ("uniform", "normal", "pareto", "paretonormal")
 CORRELATIONS = (0.0, 0.25)
 INTERVAL_NS = 100_000
 PAYLOAD = 100
+APART_NS = 2_000_000
+"""Time between datagrams that cross a link with jitter and a rate."""
+EVERY = 50
+"""Number of datagrams, 100 ms, after which a delay no longer depends on an earlier one."""
+PARTS = 100
+LIMIT = 14
+"""Packets that netem holds with jitter before a rate, delayed ones included: 10 in the mean, and more with its queue."""
 LEVEL = 0.001
 """Significance level below which distributions count as different."""
 STANDARD_ERRORS = 4.0
@@ -74,6 +83,26 @@ def jittered(shape: str, correlation: float, packets: int) -> Scenario:
     )
 
 
+def before_rate(shape: str, packets: int) -> Scenario:
+    """Return a scenario in which datagrams are delayed by drawn times, and then transmitted in order."""
+    link = {
+        "rate": "1 Mbit/s",
+        "delay": "20 ms",
+        "netem_jitter": {"deviation": "5 ms", "distribution": shape, "before_rate": True},
+        "queue": {"kind": "netem-limit", "limit": f"{LIMIT} packets"},
+    }
+    rate = 8 * (PAYLOAD + 28) * 10**9 // APART_NS
+    ms = packets * APART_NS // 10**6
+    workload = {"kind": "constant-rate", "rate": f"{rate} bit/s", "payload": f"{PAYLOAD} bytes"}
+    return Scenario.from_dict(
+        {
+            "duration": f"{ms + 1000} ms",
+            "network": {"framing": "14 bytes", "access": link, "bottleneck": {"rate": "10 Gbit/s"}},
+            "flows": [{"transport": "udp", "stop": f"{ms} ms", "workload": workload}],
+        }
+    )
+
+
 def bucket(draw: random.Random) -> Scenario:
     """Return a scenario with a TCP flow through a drawn bucket."""
     rate = math.exp(draw.uniform(math.log(1), math.log(200)))
@@ -106,7 +135,7 @@ def frames(file: Path) -> Iterator[tuple[int, bytes]]:
         at += length
 
 
-def arrivals(file: Path) -> tuple[Delays, NDArray[np.int64]]:
+def arrivals(file: Path, interval_ns: int = INTERVAL_NS) -> tuple[Delays, NDArray[np.int64]]:
     """Return the one-way delay, ms, of each datagram in order of arrival, and its number. The kernel numbers datagrams in their
     payload, the simulator by the IP identification, which wraps around."""
     delays, numbers, last = [], [], 0
@@ -119,7 +148,7 @@ def arrivals(file: Path) -> tuple[Delays, NDArray[np.int64]]:
             number += round((last - number) / 65536) * 65536
         last = number
         numbers.append(number)
-        delays.append((t - number * INTERVAL_NS) / 1e6)
+        delays.append((t - number * interval_ns) / 1e6)
     return np.array(delays), np.array(numbers)
 
 
@@ -165,6 +194,45 @@ def jitter_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[Any]],
                 ]
             )
             print(*rows[-1], "DIFFERS" if apart else "", flush=True)
+    return rows, different
+
+
+def parts(values: Delays) -> tuple[float, float]:
+    """Return the mean of a sequence, and its standard error of the means of its parts."""
+    means = [part.mean() for part in np.array_split(values, PARTS)]
+    return float(values.mean()), float(np.std(means, ddof=1)) / math.sqrt(PARTS)
+
+
+def before_rate_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[Any]], int]:
+    """Return one row for each distribution of jitter before a rate, and how many differ."""
+    rows, different = [], 0
+    for shape in SHAPES:
+        scenario = before_rate(shape, packets)
+        ours, theirs = folder / "ours.pcapng", folder / "theirs.pcapng"
+        run(scenario, seed=seed, pcap=ours, pcap_at="receiver")
+        linux.run(scenario, seed=seed, network="qdisc", pcap=theirs, pcap_at="receiver")
+        sides = [arrivals(file, APART_NS) for file in (ours, theirs)]
+        every = [delays[np.isin(numbers, np.arange(0, packets, EVERY))] for delays, numbers in sides]
+        tested = ks_2samp(*(np.round(some, 2) for some in every))
+        lost = [1 - np.isin(np.arange(packets), numbers).astype(np.float64) for _, numbers in sides]
+        steps = [np.abs(np.diff(delays)) for delays, _ in sides]
+        pairs = [[parts(part) for part in some] for some in ([delays for delays, _ in sides], lost, steps)]
+        apart = tested.pvalue < LEVEL or any(
+            abs(a - b) > STANDARD_ERRORS * math.hypot(x, y) for (a, x), (b, y) in pairs
+        )
+        different += apart
+        mean, drops, step = ((a, b) for (a, _), (b, _) in pairs)
+        told = f"{mean[0]:.3f} / {mean[1]:.3f} ms, deviation {sides[0][0].std():.3f} / {sides[1][0].std():.3f}"
+        more = f"dropped {drops[0]:.2%} / {drops[1]:.2%}, overtaken {overtaken(sides[0][1]):.2%} / {overtaken(sides[1][1]):.2%}"
+        rows.append(
+            [
+                f"jitter {shape} before 1 Mbit/s, limit {LIMIT}",
+                packets,
+                f"{told}; {more}; from one to the next {step[0]:.3f} / {step[1]:.3f} ms",
+                f"D = {tested.statistic:.4f}, p = {tested.pvalue:.3f} of {min(map(len, every)):,}",
+            ]
+        )
+        print(*rows[-1], "DIFFERS" if apart else "", flush=True)
     return rows, different
 
 
