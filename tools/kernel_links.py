@@ -1,15 +1,16 @@
 """The simulator's netem jitter, TBF and FQ-PIE beside Linux's own, over qdisc networks.
 
     tools/kernel_links.py SEED [--packets N] [--paths N]
+    tools/kernel_links.py SEED --before-rate [--packets N]
 
 Jitter: datagrams at a constant rate cross a link with each of netem's distributions, with and without correlation. Both backends' one-way
 delays are compared in units of 10 us (two-sample Kolmogorov-Smirnov test; 1 in 91 delays of "pareto" is cut off at one value, to which the links
 behind add some nanoseconds), and so are the share of packets that others overtook and the correlation of successive delays.
-Jitter before a rate: the same, in netem's own order (packets are delayed, then transmitted one after another) and with a limit that drops
+Jitter before a rate (`--before-rate`, a record of its own): the same, in netem's own order (packets are delayed, then transmitted one after another) and with a limit that drops
 some of them. Delays of neighbours depend on each other there, so every 50th is tested, and errors come of the means of 100 parts.
 TBF draws nothing: TCP flows cross drawn buckets, and all events of both backends are compared.
 FQ-PIE drops at random: goodput, retransmissions and RTT of every flow are compared over seeds, as `ackclock diff --seeds` does.
-Writes measured/kernel-links.json.
+Writes measured/kernel-links.json, or measured/kernel-netem-order.json.
 """
 
 from __future__ import annotations
@@ -280,6 +281,24 @@ def fair_rows(seeds: int, seed: int, jobs: int) -> tuple[list[list[Any]], int]:
     return rows, different
 
 
+def record_before_rate(packets: int, seed: int) -> None:
+    """Measure jitter before a rate, and write its record."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows, different = before_rate_rows(packets, seed, Path(folder))
+    book.record(
+        "kernel-netem-order",
+        what="netem's jitter before a rate of the simulator (`netem_jitter.before_rate`) beside Linux 7.3.4's own netem: datagrams of 142 bytes, 2 ms apart, 20 ms of delay, jitter of 5 ms",
+        heads=["jitter", "packets", "simulator / kernel", "test"],
+        rows=rows,
+        seeds=str(seed),
+        command=f"tools/kernel_links.py {seed} --before-rate",
+        notes=[
+            f"The test is of every {EVERY}th delay, because neighbours depend on each other. Distributions that differ at level {LEVEL}, or means of delays, drops or steps "
+            f"by {STANDARD_ERRORS:.0f} standard errors: {different} of {len(rows)}."
+        ],
+    )
+
+
 def main() -> int:
     """Measure, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -288,7 +307,11 @@ def main() -> int:
     parser.add_argument("--paths", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=30, help="seeds of each cell of FQ-PIE")
     parser.add_argument("--jobs", type=int, default=2, help="guests side by side")
+    parser.add_argument("--before-rate", action="store_true", help="jitter before a rate alone")
     asked = parser.parse_args()
+    if asked.before_rate:
+        record_before_rate(asked.packets, asked.seed)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         jitters, other = jitter_rows(asked.packets, asked.seed, Path(folder))
     buckets, apart = bucket_rows(asked.paths, asked.seed)
