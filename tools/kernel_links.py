@@ -182,7 +182,7 @@ def jitter_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[Any]],
                 tested.pvalue < LEVEL
                 or max(abs(shares[0] - shares[1]), abs(along[0] - along[1])) > STANDARD_ERRORS * error
             )
-            different += apart
+            different += bool(apart)
             name = shape if correlation == 0 else f"{shape}, correlation {correlation:.0%}"
             mean = f"{a.mean():.3f} / {b.mean():.3f} ms, deviation {a.std():.3f} / {b.std():.3f}"
             more = f"overtaken {shares[0]:.2%} / {shares[1]:.2%}, successive {along[0]:+.3f} / {along[1]:+.3f}"
@@ -214,14 +214,14 @@ def before_rate_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[A
         linux.run(scenario, seed=seed, network="qdisc", pcap=theirs, pcap_at="receiver")
         sides = [arrivals(file, APART_NS) for file in (ours, theirs)]
         every = [delays[np.isin(numbers, np.arange(0, packets, EVERY))] for delays, numbers in sides]
-        tested = ks_2samp(*(np.round(some, 2) for some in every))
+        tested = ks_2samp(np.round(every[0], 2), np.round(every[1], 2))
         lost = [1 - np.isin(np.arange(packets), numbers).astype(np.float64) for _, numbers in sides]
         steps = [np.abs(np.diff(delays)) for delays, _ in sides]
         pairs = [[parts(part) for part in some] for some in ([delays for delays, _ in sides], lost, steps)]
         apart = tested.pvalue < LEVEL or any(
             abs(a - b) > STANDARD_ERRORS * math.hypot(x, y) for (a, x), (b, y) in pairs
         )
-        different += apart
+        different += bool(apart)
         mean, drops, step = ((a, b) for (a, _), (b, _) in pairs)
         told = f"{mean[0]:.3f} / {mean[1]:.3f} ms, deviation {sides[0][0].std():.3f} / {sides[1][0].std():.3f}"
         more = f"dropped {drops[0]:.2%} / {drops[1]:.2%}, overtaken {overtaken(sides[0][1]):.2%} / {overtaken(sides[1][1]):.2%}"

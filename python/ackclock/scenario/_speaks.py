@@ -11,8 +11,8 @@ Refusal = tuple[str, str, str]
 
 
 def silent(scenario: Mapping[str, Any]) -> Iterator[Refusal]:
-    """Yield conversations over QUIC in which nobody would ever speak: a server knows a stream that its client has opened
-    only from the client's first bytes on (RFC 9000, section 2.1), and would wait until the idle timeout.
+    """Yield the refusal of each conversation over QUIC in which the server writes first. A server learns of a stream of its
+    client from the client's first bytes (RFC 9000, section 2.1), so both would wait until the idle timeout.
 
     Libraries of the user (`stack:`) decide themselves.
     """
