@@ -1,13 +1,16 @@
 """The simulator's netem jitter, TBF and FQ-PIE beside Linux's own, over qdisc networks.
 
     tools/kernel_links.py SEED [--packets N] [--paths N]
+    tools/kernel_links.py SEED --before-rate [--packets N]
 
 Jitter: datagrams at a constant rate cross a link with each of netem's distributions, with and without correlation. Both backends' one-way
 delays are compared in units of 10 us (two-sample Kolmogorov-Smirnov test; 1 in 91 delays of "pareto" is cut off at one value, to which the links
 behind add some nanoseconds), and so are the share of packets that others overtook and the correlation of successive delays.
+Jitter before a rate (`--before-rate`, a record of its own): the same, in netem's own order (packets are delayed, then transmitted one after another) and with a limit that drops
+some of them. Delays of neighbours depend on each other there, so every 50th is tested, and errors come of the means of 100 parts.
 TBF draws nothing: TCP flows cross drawn buckets, and all events of both backends are compared.
 FQ-PIE drops at random: goodput, retransmissions and RTT of every flow are compared over seeds, as `ackclock diff --seeds` does.
-Writes measured/kernel-links.json.
+Writes measured/kernel-links.json, or measured/kernel-netem-order.json.
 """
 
 from __future__ import annotations
@@ -34,6 +37,13 @@ SHAPES = ("uniform", "normal", "pareto", "paretonormal")
 CORRELATIONS = (0.0, 0.25)
 INTERVAL_NS = 100_000
 PAYLOAD = 100
+APART_NS = 2_000_000
+"""Time between datagrams that cross a link with jitter and a rate."""
+EVERY = 50
+"""Number of datagrams, 100 ms, after which a delay no longer depends on an earlier one."""
+PARTS = 100
+LIMIT = 14
+"""Packets that netem holds with jitter before a rate, delayed ones included: 10 in the mean, and more with its queue."""
 LEVEL = 0.001
 """Significance level below which distributions count as different."""
 STANDARD_ERRORS = 4.0
@@ -74,6 +84,26 @@ def jittered(shape: str, correlation: float, packets: int) -> Scenario:
     )
 
 
+def before_rate(shape: str, packets: int) -> Scenario:
+    """Return a scenario in which datagrams are delayed by drawn times, and then transmitted in order."""
+    link = {
+        "rate": "1 Mbit/s",
+        "delay": "20 ms",
+        "netem_jitter": {"deviation": "5 ms", "distribution": shape, "before_rate": True},
+        "queue": {"kind": "netem-limit", "limit": f"{LIMIT} packets"},
+    }
+    rate = 8 * (PAYLOAD + 28) * 10**9 // APART_NS
+    ms = packets * APART_NS // 10**6
+    workload = {"kind": "constant-rate", "rate": f"{rate} bit/s", "payload": f"{PAYLOAD} bytes"}
+    return Scenario.from_dict(
+        {
+            "duration": f"{ms + 1000} ms",
+            "network": {"framing": "14 bytes", "access": link, "bottleneck": {"rate": "10 Gbit/s"}},
+            "flows": [{"transport": "udp", "stop": f"{ms} ms", "workload": workload}],
+        }
+    )
+
+
 def bucket(draw: random.Random) -> Scenario:
     """Return a scenario with a TCP flow through a drawn bucket."""
     rate = math.exp(draw.uniform(math.log(1), math.log(200)))
@@ -106,7 +136,7 @@ def frames(file: Path) -> Iterator[tuple[int, bytes]]:
         at += length
 
 
-def arrivals(file: Path) -> tuple[Delays, NDArray[np.int64]]:
+def arrivals(file: Path, interval_ns: int = INTERVAL_NS) -> tuple[Delays, NDArray[np.int64]]:
     """Return the one-way delay, ms, of each datagram in order of arrival, and its number. The kernel numbers datagrams in their
     payload, the simulator by the IP identification, which wraps around."""
     delays, numbers, last = [], [], 0
@@ -119,7 +149,7 @@ def arrivals(file: Path) -> tuple[Delays, NDArray[np.int64]]:
             number += round((last - number) / 65536) * 65536
         last = number
         numbers.append(number)
-        delays.append((t - number * INTERVAL_NS) / 1e6)
+        delays.append((t - number * interval_ns) / 1e6)
     return np.array(delays), np.array(numbers)
 
 
@@ -152,7 +182,7 @@ def jitter_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[Any]],
                 tested.pvalue < LEVEL
                 or max(abs(shares[0] - shares[1]), abs(along[0] - along[1])) > STANDARD_ERRORS * error
             )
-            different += apart
+            different += bool(apart)
             name = shape if correlation == 0 else f"{shape}, correlation {correlation:.0%}"
             mean = f"{a.mean():.3f} / {b.mean():.3f} ms, deviation {a.std():.3f} / {b.std():.3f}"
             more = f"overtaken {shares[0]:.2%} / {shares[1]:.2%}, successive {along[0]:+.3f} / {along[1]:+.3f}"
@@ -165,6 +195,45 @@ def jitter_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[Any]],
                 ]
             )
             print(*rows[-1], "DIFFERS" if apart else "", flush=True)
+    return rows, different
+
+
+def parts(values: Delays) -> tuple[float, float]:
+    """Return the mean of a sequence, and its standard error of the means of its parts."""
+    means = [part.mean() for part in np.array_split(values, PARTS)]
+    return float(values.mean()), float(np.std(means, ddof=1)) / math.sqrt(PARTS)
+
+
+def before_rate_rows(packets: int, seed: int, folder: Path) -> tuple[list[list[Any]], int]:
+    """Return one row for each distribution of jitter before a rate, and how many differ."""
+    rows, different = [], 0
+    for shape in SHAPES:
+        scenario = before_rate(shape, packets)
+        ours, theirs = folder / "ours.pcapng", folder / "theirs.pcapng"
+        run(scenario, seed=seed, pcap=ours, pcap_at="receiver")
+        linux.run(scenario, seed=seed, network="qdisc", pcap=theirs, pcap_at="receiver")
+        sides = [arrivals(file, APART_NS) for file in (ours, theirs)]
+        every = [delays[np.isin(numbers, np.arange(0, packets, EVERY))] for delays, numbers in sides]
+        tested = ks_2samp(np.round(every[0], 2), np.round(every[1], 2))
+        lost = [1 - np.isin(np.arange(packets), numbers).astype(np.float64) for _, numbers in sides]
+        steps = [np.abs(np.diff(delays)) for delays, _ in sides]
+        pairs = [[parts(part) for part in some] for some in ([delays for delays, _ in sides], lost, steps)]
+        apart = tested.pvalue < LEVEL or any(
+            abs(a - b) > STANDARD_ERRORS * math.hypot(x, y) for (a, x), (b, y) in pairs
+        )
+        different += bool(apart)
+        mean, drops, step = ((a, b) for (a, _), (b, _) in pairs)
+        told = f"{mean[0]:.3f} / {mean[1]:.3f} ms, deviation {sides[0][0].std():.3f} / {sides[1][0].std():.3f}"
+        more = f"dropped {drops[0]:.2%} / {drops[1]:.2%}, overtaken {overtaken(sides[0][1]):.2%} / {overtaken(sides[1][1]):.2%}"
+        rows.append(
+            [
+                f"jitter {shape} before 1 Mbit/s, limit {LIMIT}",
+                packets,
+                f"{told}; {more}; from one to the next {step[0]:.3f} / {step[1]:.3f} ms",
+                f"D = {tested.statistic:.4f}, p = {tested.pvalue:.3f} of {min(map(len, every)):,}",
+            ]
+        )
+        print(*rows[-1], "DIFFERS" if apart else "", flush=True)
     return rows, different
 
 
@@ -212,6 +281,24 @@ def fair_rows(seeds: int, seed: int, jobs: int) -> tuple[list[list[Any]], int]:
     return rows, different
 
 
+def record_before_rate(packets: int, seed: int) -> None:
+    """Measure jitter before a rate, and write its record."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows, different = before_rate_rows(packets, seed, Path(folder))
+    book.record(
+        "kernel-netem-order",
+        what="netem's jitter before a rate of the simulator (`netem_jitter.before_rate`) beside Linux 7.3.4's own netem: datagrams of 142 bytes, 2 ms apart, 20 ms of delay, jitter of 5 ms",
+        heads=["jitter", "packets", "simulator / kernel", "test"],
+        rows=rows,
+        seeds=str(seed),
+        command=f"tools/kernel_links.py {seed} --before-rate",
+        notes=[
+            f"The test is of every {EVERY}th delay, because neighbours depend on each other. Distributions that differ at level {LEVEL}, or means of delays, drops or steps "
+            f"by {STANDARD_ERRORS:.0f} standard errors: {different} of {len(rows)}."
+        ],
+    )
+
+
 def main() -> int:
     """Measure, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -220,7 +307,11 @@ def main() -> int:
     parser.add_argument("--paths", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=30, help="seeds of each cell of FQ-PIE")
     parser.add_argument("--jobs", type=int, default=2, help="guests side by side")
+    parser.add_argument("--before-rate", action="store_true", help="jitter before a rate alone")
     asked = parser.parse_args()
+    if asked.before_rate:
+        record_before_rate(asked.packets, asked.seed)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         jitters, other = jitter_rows(asked.packets, asked.seed, Path(folder))
     buckets, apart = bucket_rows(asked.paths, asked.seed)

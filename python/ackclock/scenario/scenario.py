@@ -15,6 +15,7 @@ from ackclock.scenario import _shipped
 from ackclock.scenario._base import Files, Table, asked, made, refused, table_keys
 from ackclock.scenario._keys import put
 from ackclock.scenario._mahimahi import read
+from ackclock.scenario._speaks import silent
 from ackclock.scenario._toml import read_toml, to_toml
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ class Scenario(Table):
     def __init__(self, /, **given: Any) -> None:
         made, wrong = asked(lambda: _engine.Scenario.read(given, Files), given)
         refused(wrong)
+        written = made.written()
+        refused(silent(written))
         object.__setattr__(self, "compiled", made)
-        self._hold(made.written())
+        self._hold(written)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scenario.from_dict, (self._given,)

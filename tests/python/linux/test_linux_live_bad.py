@@ -93,7 +93,8 @@ def test_ten_thousand_children_and_ten_gigabytes_have_bounds(tmp_path, capsys):
     forks = "sh -c 'i=0; while [ $i -lt 10000 ]; do sleep 100 & i=$((i+1)); done'"
     writes = "head -c 10G /dev/zero"
     fills = "sh -c 'for i in 1 2 3 4 5; do head -c 200M /dev/zero > /tmp/$i; done; exit 7'"
-    ends = {one["command"]: one for one in told(capsys, 1, "--client", writes, "--client", fills, "--client", forks)}
+    words = ["--client", writes, "--client", fills, "--client", forks, "--wall-limit", "900"]  # 25 s of CPU
+    ends = {one["command"]: one for one in told(capsys, 1, *words)}
     assert ends[writes]["signal"] == signal.SIGXFSZ
     assert ends[fills]["code"] == 7
     assert ends[forks]["code"] != 0

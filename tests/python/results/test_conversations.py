@@ -50,6 +50,29 @@ def test_quic_carries_conversations_and_other_transports_refuse_them():
         ackclock.Scenario.from_dict(NAGLE).set("flows.0.congestion_control", "pcc-allegro")
 
 
+def over_quic(*steps: dict[str, Any]) -> ackclock.Scenario:
+    workload = {"kind": "conversation", "repeat": 2, "steps": list(steps)}
+    usual = ackclock.Scenario.from_dict(NAGLE).set("flows.0.workload", workload)
+    return usual.set("flows.0.congestion_control", "quinn:cubic")
+
+
+def test_a_server_that_speaks_before_the_client_over_quic_is_refused():
+    """Its client opens the stream, which the server knows from the first bytes on."""
+    server, client = {"server": "200 B"}, {"client": "1 kB"}
+    for steps in ((server,), (server, client), (server, {**server, "together": True}, client)):
+        with pytest.raises(ackclock.ScenarioError, match="found a server that speaks first over QUIC") as refused:
+            over_quic(*steps)
+        assert refused.value.key == "flows.0.workload.steps.0.server"
+    for steps in (
+        (client, server),
+        (server, {**client, "together": True}),
+        (server, {**server, "together": True}, {**client, "together": True}),
+    ):
+        (flow,) = ackclock.run(over_quic(*steps), seed=1).rows("flows")
+        assert not flow["failed"]
+        assert flow["completion_s"] < 1
+
+
 def drawn(seed: int) -> dict[str, Any]:
     """Return a drawn conversation with its stack and path."""
     draw = random.Random(seed)
