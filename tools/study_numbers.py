@@ -104,7 +104,8 @@ def sentences(match: re.Match[str]) -> str:
     """Return every sentence of a study's publications, and its outcome."""
     study = studies.get(match[1])
     records = tuple(study.recorded(scale) for scale in SCALES)
-    return f"<!-- sentences {study.name} -->\n\n{sentence.table(study.sentences, study.claims, records)}\n\n<!-- . -->"
+    told = sentence.table(study.sentences, study.claims, records, edges.words(study))
+    return f"<!-- sentences {study.name} -->\n\n{told}\n\n<!-- . -->"
 
 
 def changed(match: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ackclock._files import check_folder, refused, staged
 from ackclock.errors import InputError
-from ackclock.study import register, sentence
+from ackclock.study import edges, register, sentence
 from ackclock.study.plan import SCALES
 from ackclock.study.record import build
 from ackclock.study.study import Study
@@ -209,7 +209,7 @@ def claims(study: Study) -> str:
     """Return every sentence of the publications with its verdict."""
     records = tuple(study.recorded(scale) for scale in SCALES)
     head = "Verdicts at scale quick, and after a slash those at scale paper where they differ.\n\n"
-    return f"# Claims of {study.name}\n\n{head}{sentence.table(study.sentences, study.claims, records)}\n"
+    return f"# Claims of {study.name}\n\n{head}{sentence.table(study.sentences, study.claims, records, edges.words(study))}\n"
 
 
 def readme(study: Study, plan: str) -> str:

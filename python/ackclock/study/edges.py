@@ -32,7 +32,7 @@ from ackclock.study.record import LARGEST, as_written, build
 
 if TYPE_CHECKING:
     from ackclock.study.plan import Plan
-    from ackclock.study.study import Study
+    from ackclock.study.study import Experiment, Study
 
 FILE = "edges.json"
 
@@ -125,7 +125,11 @@ def _neighbour(study: Study, edge: Edge, value: Any, plan: Plan) -> Iterator[tup
 
 
 def vary(
-    study: Study, plan: Plan, edges: Sequence[Edge] | None = None, done: Callable[[Varied], object] | None = None
+    study: Study,
+    plan: Plan,
+    edges: Sequence[Edge] | None = None,
+    done: Callable[[Varied], object] | None = None,
+    claims: Sequence[str] = (),
 ) -> list[Turned]:
     """Vary each constant alone, and judge the claims that read its experiments.
 
@@ -139,6 +143,8 @@ def vary(
         Constants to vary; None: all.
     done
         Called after each constant.
+    claims
+        Judge these claims only, and rerun only the experiments that they read; empty: all.
     """
     from ackclock.study.study import carry_out
 
@@ -152,13 +158,15 @@ def vary(
     found = []
     for edge in edges:
         touched = [e for e in study.experiments if e.name in edge.experiments]
+        if claims:
+            touched = [e for e in touched if any(reads_it(study, claim, e) for claim in claims)]
         names = set[str]().union(*(tables.run(e) for e in touched))
-        before = dict(_judged(study, tables, names))
+        before = dict(_judged(study, tables, names, claims))
         moved, turned = [], list[Turned]()
         for value in edge.neighbours:
             with _neighbour(study, edge, value, plan) as (adopted, own_plan):
                 own = ChainMap(carry_out(touched, own_plan).tables, tables)  # type: ignore[arg-type]
-                after = dict(_judged(study, own, names))
+                after = dict(_judged(study, own, names, claims))
             moved.append(_differing(before, after))
             turned += _turned(edge, adopted, edge.told(value), before, after)
         one = Varied(edge=edge, moved=tuple(moved), turned=tuple(turned))
@@ -198,12 +206,24 @@ def _differing(before: _Halves, after: _Halves) -> int:
     )
 
 
-def _judged(study: Study, tables: Tables, touched: set[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
-    """Judge the halves that read one of these tables."""
+def reads_it(study: Study, claim: str, experiment: Experiment) -> bool:
+    """Return whether a claim may read an experiment's tables, all of which begin with its name."""
+    return any(
+        reads(criterion.measure, {experiment.name})
+        for one in study.claims
+        if one.id == claim and not one.not_comparable
+        for _, criterion in one.halves
+    )
+
+
+def _judged(
+    study: Study, tables: Tables, touched: set[str], claims: Sequence[str]
+) -> Iterator[tuple[tuple[str, str], Judged]]:
+    """Judge the halves that read one of these tables, or those of them that belong to these claims."""
     from ackclock.study.reading import Read
 
     for claim in study.claims:
-        if claim.not_comparable:
+        if claim.not_comparable or (claims and claim.id not in claims):
             continue
         for half, criterion in claim.halves:
             if reads(criterion.measure, touched):

@@ -4,7 +4,7 @@ for a stated reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ackclock.errors import InputError
@@ -117,10 +117,15 @@ def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
 
 
 def row(
-    sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...], above: set[str]
+    sentence: Sentence,
+    claims: dict[str, Claim],
+    records: tuple[Record, ...],
+    above: set[str],
+    turned: Mapping[tuple[str, str], str],
 ) -> tuple[str, str, str, str, str]:
     """Return a sentence's position, wording, claims, verdicts and causes as a row of the document's table. `above` is
-    the set of claims with causes listed in an earlier row; this row's claims are added to it.
+    the set of claims with causes listed in an earlier row; this row's claims are added to it. `turned` tells by claim
+    and half with which neighbouring constant the verdict changes.
     """
     found, causes = [], []
     for name in sentence.claims:
@@ -129,6 +134,10 @@ def row(
         direction, magnitude = (told([words]) for words in halves)
         if claim.not_comparable:
             direction, magnitude = "not comparable", ""
+        direction, magnitude = (
+            f"{word} ({turned[name, half]})" if word and (name, half) in turned else word
+            for word, half in ((direction, DIRECTION), (magnitude, MAGNITUDE))
+        )
         much = f"how much {magnitude}" if magnitude else ""
         found.append(f"{name} " + (", ".join(filter(None, (direction, much))) or "not recorded yet"))
         told_here = causes_of(claim, records)
@@ -142,9 +151,19 @@ def row(
 
 OWN = "Sentences that are claims, word for word"
 
+NONE_TURNED: Mapping[tuple[str, str], str] = {}
+"""No verdict that changes with a neighbouring constant."""
 
-def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple[Record, ...]) -> str:
-    """Return the sentences of each publication as a Markdown table, followed by the claims that do not belong to any sentence."""
+
+def table(
+    sentences: Iterable[Sentence],
+    claims: Iterable[Claim],
+    records: tuple[Record, ...],
+    turned: Mapping[tuple[str, str], str] = NONE_TURNED,
+) -> str:
+    """Return the sentences of each publication as a Markdown table, followed by the claims that do not belong to any
+    sentence. Verdicts that change with a neighbouring constant are told as such.
+    """
     known = {claim.id: claim for claim in claims}
     sentences = tuple(sentences)
     named = {name for sentence in sentences for name in sentence.claims}
@@ -166,5 +185,5 @@ def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple
                 "| where | what | claim, or why none | verdict | cause |",
                 "| --- | --- | --- | --- | --- |",
             ]
-        lines.append("| " + " | ".join(row(sentence, known, records, above)) + " |")
+        lines.append("| " + " | ".join(row(sentence, known, records, above, turned)) + " |")
     return "\n".join(lines[1:])

@@ -20,9 +20,11 @@ from ackclock_studies.prr import path
 from ackclock_studies.prr.path import LARGE, LOW, MIDDLE
 from ackclock_studies.prr.rules import (
     CRB,
+    LINUX_6,
     PRR,
     RATE_HALVING,
     RFC6675,
+    RFC9937,
     RULES,
     SSRB,
 )
@@ -68,8 +70,8 @@ NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 # them.
 _QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
-_BESIDE = 3
-"""Divisor of the number of fetches at quick scale, for arms not used by any claim."""
+_BESIDE, _SHOWN = 3, 10
+"""Divisors of the number of fetches at quick scale: for arms beside those of the claims, and for arms that only figures show."""
 _READINGS = {768: 500, 7_680: 500, 76_800: 2_000, 768_000: 300}
 HALF = "β 0.5"
 """Arm with the multiplicative decrease of Reno."""
@@ -132,9 +134,8 @@ def run(plan: Plan) -> Data:
                 arms[HALF_ARM] = path.host(recovery=PRR, beta=0.5)
             for arm, sender in arms.items():
                 few = arm not in DECIDING and not recoveries and (arm, page) != (CRB, LARGE)
-                seeds = plan.count(
-                    quick=_QUICK[page] // (_BESIDE if few else 1), paper=_PAPER[page], readings=_READINGS[page]
-                )
+                part = _SHOWN if arm in (RFC9937, LINUX_6) else _BESIDE if few else 1
+                seeds = plan.count(quick=_QUICK[page] // part, paper=_PAPER[page], readings=_READINGS[page])
                 needs = NEEDS if recoveries else FETCHES
                 cells.append(fetch_cell(arm, page, loss, sender, stream, seeds, needs, **way(plan)))
     return collect("latency", cells, plan)

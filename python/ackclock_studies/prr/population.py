@@ -79,7 +79,7 @@ def run(plan: Plan) -> Data:
     """
     clients = {"Web": 500, "video": 25}
     seeds = plan.count(quick=10, paper=40)
-    beside = plan.count(quick=4, paper=40)
+    beside = plan.count(quick=2, paper=40)
     cells = [
         Cell(
             scenario=scenario(setting, arm, clients[setting]),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import tool
 
 from ackclock import Scenario, studies
 from ackclock.cli import main
@@ -274,3 +275,51 @@ def test_only_experiments_that_a_claim_reads_are_run(folder):
     study = studies.get(str(folder))
     turned = vary(study, Plan(), study.edges[:1])
     assert [(one.claim, one.before, one.after) for one in turned] == [("X1", "holds", "fails")]
+
+
+def test_the_same_text_draws_the_same_constant_and_others_draw_others():
+    """Each draw is affordable, and its claims include those that turn."""
+    drawn_edge = tool("drawn_edge")
+    assert drawn_edge.tree() == drawn_edge.tree()
+    made = [drawn_edge.draw(str(i)) for i in range(24)]
+    assert drawn_edge.draw("0") == made[0]
+    assert len({(one.study.name, one.edge.name) for one in made}) >= 5
+    assert all(drawn_edge.cost_s(one.study, one.edge, one.claims) <= drawn_edge.MOST_S for one in made)
+    turning = [one for one in made if one.kept.turned]
+    assert turning
+    for one in turning:
+        at = one.edge.told(one.neighbour)
+        turned = {t.claim for t in one.kept.turned if t.neighbour == at}
+        assert not turned or turned & set(one.claims), one.edge.name
+
+
+def test_a_draw_finds_a_verdict_that_its_record_does_not_turn(folder):
+    drawn_edge = tool("drawn_edge")
+    assert main(["study", "run", str(folder), "--record"]) == 0
+    assert main(["study", "edges", str(folder), "--record", "--only", "network.bottleneck.queue.limit"]) == 0
+
+    def differences(neighbour: str) -> list[str]:
+        study = studies.get(str(folder))
+        [kept] = read(study)
+        one = drawn_edge.Draw(study=study, edge=study.edges[0], kept=kept, neighbour=neighbour, claims=("X1",))
+        found: list[str] = drawn_edge.compare(one)
+        return found
+
+    assert differences("2 packets") == []
+    assert differences("40 packets") == []
+    file = folder / FILE
+    record = json.loads(file.read_text())
+    [turned] = record["varied"][0]["turned"]
+    record["varied"][0]["turned"] = []
+    file.write_text(json.dumps(record))
+    assert differences("2 packets") == ["so now, and not recorded: X1 direction: holds to fails"]
+    record["varied"][0]["turned"] = [{**turned, "neighbour": "40 packets"}]
+    file.write_text(json.dumps(record))
+    assert differences("40 packets") == ["recorded, and not so now: X1 direction: holds to fails"]
+
+
+@pytest.mark.deep
+def test_a_constant_drawn_by_the_commit_turns_the_verdicts_of_its_record():
+    drawn_edge = tool("drawn_edge")
+    one = drawn_edge.draw(drawn_edge.tree())
+    assert drawn_edge.compare(one) == [], (one.study.name, one.edge.name, one.neighbour)
