@@ -1,6 +1,6 @@
 """Captures of this machine's kernel, in real time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in
+`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`, `ethtool`): a sender, a router and a receiver in
 separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at
 three points: at the sender, above a NIC that splits packets (`sender`), after the NIC, like a switch's mirror port
 (`mirror`), and at the receiver (`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight,
@@ -174,6 +174,8 @@ def told(sock: socket.socket) -> dict[str, Any]:
         "ssthresh": values[25],
         "cwnd": values[26],
         "mss": values[10],
+        "srtt_us": values[23],
+        "bytes_acked": values[34],
         "snd_wnd": values[53],
         "total_retrans": values[31],
         "notsent": values[38],
