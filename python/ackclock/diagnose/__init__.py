@@ -355,7 +355,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     said = sentence(held).replace(CAUSES["pacing"], (ANY if unqueued else BOTH) if played.paced else CAUSES["pacing"])
     said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
     said = said.replace(CAUSES["application"].split(",")[0], BUFFERED) if played.buffered else said
-    closed = _closed(played)
+    closed = _closed(played) and _read_bps(played)
     police = policed(moved, shown, path, server=server, mss=mss)
     early = early_end(played, path, mss)
     life = sum(played.seconds.values())
@@ -367,7 +367,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
         row,
         level=played.level,
         buffered=played.buffered,
-        closed=closed,
+        closed=bool(closed),
         policer=police,
         early=None if early is None else early // mss,
         idle=played.seconds["idle"] / life if life else 0.0,
@@ -441,7 +441,18 @@ def _closed(played: Replay) -> bool:
     return shut > held / 2
 
 
-def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: bool = False) -> str:
+def _read_bps(played: Replay) -> float:
+    """Return the rate at which the receiver's application made room in a window that was the limit, bit/s."""
+    made, held, edge = 0, 0.0, 0
+    for now, then, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):
+        edge, opened = max(edge, now.room + now.nxt), then.room + then.nxt
+        if cause == "rwnd":
+            held += then.t - now.t
+            made += max(opened - edge, 0)
+    return 8 * made / max(held, 1e-9)
+
+
+def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: float = 0.0) -> str:
     """Return the explanation of the first cause."""
     if not causes:
         return ""
@@ -449,9 +460,7 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
     could = "" if path.rate_bps is None else f"the path carries {least}{told_rate(path.rate_bps)}"
     first = causes[0].name
     if first == "rwnd" and closed:
-        seconds = causes[0].seconds / max(causes[0].share, 1e-9)
-        took = told_rate(8 * row["bytes"] / seconds)
-        return f"; the receiver's window was closed or small for most of that: its application took {took}"
+        return f"; the receiver's window was closed or small for most of that: its application took {told_rate(closed)}"
     if first == "rwnd" and path.base_rtt_s:
         window = row["most_in_flight"]
         most = 8 * window / path.base_rtt_s

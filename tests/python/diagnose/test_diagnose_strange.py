@@ -191,6 +191,33 @@ def test_probes_of_a_closed_window_are_no_losses(tmp_path):
     assert "reads too slowly" in found.answer.what
 
 
+def test_a_slow_reader_on_a_lan_is_no_idle_application(tmp_path):
+    """Regression: data that left 20 us after the window opened counted as the application's, so the transfer was 'idle for 92 % of
+    its life'; and the reader's rate counted the bytes that first filled its buffer.
+    """
+    made = Hand()
+    made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460))
+    made.add(0.0002, 1, 0, 1, 0, 65535, SYN | ACK, mss(1460))
+    made.add(0.00022, 0, 1, 1, 0, 65535, ACK)
+    t, seq = 0.001, 1
+    for turn in range(26):
+        count = 6 if turn else 44
+        for i in range(count):
+            left = t + i * 1.2e-5
+            made.add(left, 0, seq + 1460 * i, 1, 1460, 65535, ACK)
+            whole = i == count - 1
+            made.add(left + 0.0002, 1, 1, seq + 1460 * (i + 1), 0, 0 if whole else 1295 + 1460 * (count - 1 - i), ACK)
+        seq += 1460 * count
+        made.add(t + 0.00348, 1, 1, seq, 0, 8760 + 1295, ACK)
+        t += 0.0035
+    found = diagnose(made.write(tmp_path / "reader.pcap"))
+    assert shares(found)["rwnd"] > 0.9
+    assert found.answer is not None
+    assert "reads too slowly" in found.answer.what
+    took = float(found.sentence.split("its application took ")[1].split()[0])
+    assert took == pytest.approx(8 * 8760 / 0.0035 / 1e6, rel=0.05)
+
+
 def test_the_rate_of_a_path_is_a_bound_where_requests_keep_it_empty(tmp_path):
     """Twelve 14-segment responses. One segment arrives every 0.75 ms, and nothing is in flight between responses."""
     made = Hand()
