@@ -271,7 +271,7 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
         if cause == "application" and then.new and now.una < now.nxt and heard is not None:
             behind.append(0.0 if then.acked else then.t - heard)
             filled.append(then.nxt - then.delivered)
-    if len(behind) < LEAST_WAKES:
+    if len(behind) < LEAST_WAKES or not apart:
         return False
     soon = min(WAKES_S, SOON * median(apart))
     usual = median(filled)

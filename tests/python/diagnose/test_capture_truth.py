@@ -124,7 +124,13 @@ def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> No
 
 def test_the_time_of_samples_without_that_number_does_not_end_before_the_first_write() -> None:
     """Regression: the first sample, taken before anything was written, was taken for the end, so that nothing was true."""
-    rows = [row(0.0, unacked=0, notsent=0), row(0.1), row(0.2), row(0.3, unacked=0, notsent=0), row(0.4, unacked=0, notsent=0)]
+    rows = [
+        row(0.0, unacked=0, notsent=0),
+        row(0.1),
+        row(0.2),
+        row(0.3, unacked=0, notsent=0),
+        row(0.4, unacked=0, notsent=0),
+    ]
     for one in rows:
         del one["bytes_acked"]
     assert sum(capture_truth.truth(rows).values()) == pytest.approx(0.3)

@@ -473,6 +473,19 @@ def test_a_capture_of_one_direction_says_so(first, tmp_path):
     assert "packets of one direction only" in found.sentence
 
 
+def test_data_without_acks_at_the_receiver_is_of_one_direction(tmp_path):
+    """Regression: a route that differed on the way back left one packet of the other end: "(no median for empty data)"."""
+    stamps = b"\1\1\x08\x0a"
+    made = Hand()
+    made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460) + stamps + struct.pack(">II", 1000, 0), ttl=60)
+    made.add(0.003, 1, 1, 101, 40, 65535, ACK, stamps + struct.pack(">II", 2000, 1000))
+    for i in range(40):
+        left = stamps + struct.pack(">II", 1000 + 20 * i, 2000 + 20 * i)
+        made.add(0.002 + 0.02 * i, 0, 1 + 100 * i, 41, 100, 65535, ACK | PSH, left, ttl=60)
+    found = diagnose(made.write(tmp_path / "asymmetric.pcap"))
+    assert "packets of one direction only" in found.sentence
+
+
 @pytest.mark.parametrize("ttl", [(64, 57), (57, 64)])
 def test_hops_tell_the_place_where_a_host_answers_late(tmp_path, ttl):
     """With an RTT of 0.1 ms, handshake times do not reveal the capture point."""
