@@ -151,6 +151,9 @@ class Verdict:
     refused: bool
     wrong_at_times: float = 0.0
     """Fraction misattributed within the intervals between samples. Errors that cancel out in the totals do not cancel out here."""
+    rate_bps: float | None = None
+    """Payload rate of the path, if it was told as exact, bit/s."""
+    mss: int = 0
     blamed: float | None = None
     """Fraction of the time up to the last write that is attributed to the application; `None` if the kernel had nothing to send at one of the samples."""
 
@@ -203,9 +206,12 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
         (beside,) = _between(said, [(plenty[0] - late, plenty[1] - late)])
         had = sum(beside.values())
         blamed = beside.get("application", 0.0)
+    exact = found.path is not None and found.path.identified
     return Verdict(
         right=right,
         untold=untold,
+        rate_bps=found.path.rate_bps if exact and found.path is not None else None,
+        mss=found.mss,
         real=real,
         told=told,
         sentence=found.sentence,

@@ -381,6 +381,24 @@ def test_ss_on_one_line_names_the_controller(tmp_path):
     assert measured.read(path).flows == ("cubic",)
 
 
+@pytest.mark.parametrize(
+    "stamp", ["time:{}000000", "{}", "# {}000"], ids=["nanoseconds", "milliseconds", "microseconds"]
+)
+def test_ss_with_finer_clocks_than_seconds_is_read(tmp_path, stamp):
+    """Loggers write `date +%s%N`, one with "time:" before it."""
+    path = tmp_path / "fine.txt"
+    looks = [
+        f"{stamp.format(1754776664023 + 100 * i)}\n0 398200 [::ffff:10.0.0.1]:5202 [::ffff:10.0.0.2]:56512 "
+        f"ts sack bbr rtt:36.7/3.9 mss:1448 cwnd:{44 + i} bytes_sent:{200_000 * (i + 1)} bytes_acked:{100_000 * (i + 1)}\n"
+        for i in range(3)
+    ]
+    path.write_text("".join(looks))
+    found = measured.read(path)
+    assert found.flows == ("bbr",)
+    assert found.samples["t_s"].to_list() == pytest.approx([0.0, 0.1, 0.2], abs=1e-5)
+    assert found.goodput["goodput_bps"].to_list() == pytest.approx([8e6, 8e6], rel=1e-4)
+
+
 def test_an_end_of_ipv6_stands_in_brackets():
     from ackclock.formats.capture import end
 
