@@ -1,4 +1,7 @@
-"""Tests for captures made with other tools: initial file checks, and conclusions that must not be drawn."""
+"""Tests for captures made with other tools: initial file checks, and conclusions that must not be drawn.
+
+Length: each test makes its own capture.
+"""
 
 from __future__ import annotations
 
@@ -483,6 +486,18 @@ def test_what_came_within_a_few_round_trips_was_slow_start_unless_something_was_
     found = diagnose(made.write(tmp_path / "short.pcap"))
     assert found.answer is not None
     assert found.answer.where == ("not told" if lost else "server")
+
+
+def test_what_came_in_one_flight_would_not_come_sooner_with_a_larger_window(tmp_path):
+    made = Hand()
+    of_receiver(made, 0.1)
+    made.add(0.11, 1, 1, 1, 100, 65535, ACK | PSH)
+    for n in range(12):
+        made.add(0.21 + 1e-5 * n, 0, 1 + 1460 * n, 101, 1460, 65535, ACK, ttl=50)
+        made.add(0.21 + 1e-5 * n + 2e-6, 1, 101, 1 + 1460 * (n + 1), 0, 65535, ACK)
+    found = diagnose(made.write(tmp_path / "flight.pcap"))
+    assert found.answer is not None
+    assert (found.answer.where, found.answer.helps) == ("network", "a shorter way")
 
 
 def test_a_capture_of_one_direction_says_so(first, tmp_path):
