@@ -35,7 +35,7 @@ relative to the first of them.
 FINER = 1e11
 """Largest time interpreted as seconds, s. Larger ones are in milliseconds, microseconds or nanoseconds (`date +%s%N`)."""
 
-_TIME = re.compile(r"(?:#|time:)?\s*(\d{1,20}(?:[.,]\d{1,20})?)\s*$")
+_TIME = re.compile(r"(?:#|time:)?\s*(\d+(?:[.,]\d+)?)\s*$")
 _KEY = re.compile(r"[a-z_0-9]+")
 
 TIMES = {"busy": "busy_s", "rwnd_limited": "rwnd_limited_s", "sndbuf_limited": "sndbuf_limited_s"}
@@ -94,8 +94,8 @@ def read(text: str, *, name: str) -> Measured:
 def _seconds(stamp: str) -> float:
     """Return a time in seconds."""
     value = float(stamp.replace(",", "."))
-    while value > FINER:
-        value /= 1000
+    for _ in range(3):
+        value = value / 1000 if value > FINER else value
     return value
 
 
