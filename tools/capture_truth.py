@@ -16,6 +16,9 @@ CLASSES = ("application", "rwnd", "sndbuf", "window", "repair")
 WRONG, RIGHT = 0.05, 0.8
 """Limits on fractions of the time: maximum misattributed, and minimum attributed correctly."""
 
+TICK_S = 0.01
+"""Longest tick of a kernel, s, to which its clocks are rounded (CONFIG_HZ=100)."""
+
 
 def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Time by the sender's limit, s, according to its kernel. Each interval between two samples is split. The receive
@@ -53,17 +56,21 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
     last = len(rows)
     if rows and not rows[-1]["unacked"]:
         last = next(i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1]))
+        if "bytes_acked" not in rows[-1]:  # a pause before the last write looks the same
+            last = max((i + 1 for i, row in enumerate(rows) if row["unacked"] or row["notsent"]), default=0)
     rows = rows[: last + 1]
     waited = waits(rows)
     told = []
+    clocks = {name: _counted(rows, f"{name}_limited") for name in ("rwnd", "sndbuf")}
+    busy = _counted(rows, "busy")
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
         made = dict.fromkeys(CLASSES, 0.0)
         spent = now["t"] - before["t"]
-        for name in ("rwnd", "sndbuf"):
-            own = min((now[f"{name}_limited"] - before[f"{name}_limited"]) / 1e6, spent)
+        for name, counted in clocks.items():
+            own = min(counted[i], spent)
             made[name] += own
             spent -= own
-        idle = min(max(now["t"] - before["t"] - (now["busy"] - before["busy"]) / 1e6, 0.0), spent)
+        idle = min(max(now["t"] - before["t"] - busy[i], 0.0), spent)
         made["application"] += idle
         spent -= idle
         outstanding = now.get("outstanding", now["unacked"] * now["mss"])
@@ -79,6 +86,18 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
             made["window"] += spent
         told.append((before["t"], now["t"], made))
     return told
+
+
+def _counted(rows: Sequence[Mapping[str, Any]], clock: str) -> list[float]:
+    """Time that one of the kernel's clocks counted in each interval, s. The clocks advance in ticks, so what a clock is ahead of
+    the time belongs to the next interval.
+    """
+    made, ahead = [], 0.0
+    for before, now in itertools.pairwise(rows):
+        counted = (now[clock] - before[clock]) / 1e6 + ahead
+        made.append(min(counted, now["t"] - before["t"]))
+        ahead = min(counted - made[-1], TICK_S)
+    return made
 
 
 def _acked(row: Mapping[str, Any]) -> float:
@@ -132,6 +151,9 @@ class Verdict:
     refused: bool
     wrong_at_times: float = 0.0
     """Fraction misattributed within the intervals between samples. Errors that cancel out in the totals do not cancel out here."""
+    rate_bps: float | None = None
+    """Payload rate of the path, if it was told as exact, bit/s."""
+    mss: int = 0
     blamed: float | None = None
     """Fraction of the time up to the last write that is attributed to the application; `None` if the kernel had nothing to send at one of the samples."""
 
@@ -184,9 +206,12 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
         (beside,) = _between(said, [(plenty[0] - late, plenty[1] - late)])
         had = sum(beside.values())
         blamed = beside.get("application", 0.0)
+    exact = found.path is not None and found.path.identified
     return Verdict(
         right=right,
         untold=untold,
+        rate_bps=found.path.rate_bps if exact and found.path is not None else None,
+        mss=found.mss,
         real=real,
         told=told,
         sentence=found.sentence,

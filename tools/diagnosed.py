@@ -122,10 +122,7 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t
     unseen = 0.0
-    if (found.connection["captured_at"], found.connection["way"]) == (
-        "server",
-        "server",
-    ):  # the server does not see the first event that its client is waiting for
+    if found.connection["captured_at"] == "server":  # a client's wait and a lost SYN do not show there
         unseen = max(whole["handshake"] - found.replay.seconds["handshake"], 0.0)
         life += unseen
     if sum(whole.values()) <= life:

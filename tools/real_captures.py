@@ -1,13 +1,14 @@
 """Captures of this machine's kernel, in real time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in
+`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`, `ethtool`): a sender, a router and a receiver in
 separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at
 three points: at the sender, above a NIC that splits packets (`sender`), after the NIC, like a switch's mirror port
 (`mirror`), and at the receiver (`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight,
 the window, its three clocks) is recorded with them, as JSON lines.
 
-`tools/real_captures.py judge FOLDER`: a table of captures with the fractions of time attributed correctly, left
-undecided, and attributed wrongly. Correctness is defined in `tools/capture_truth.py`.
+`tools/real_captures.py judge FOLDER [--record]`: a table of captures with the fractions of time attributed correctly, left
+undecided, and attributed wrongly. Correctness is defined in `tools/capture_truth.py`. `--record` writes
+measured/real-captures.json. `chrt -f 1` before `make` keeps other work from moving the times.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from book import record
 from capture_truth import judged, shares
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 0x0001, 0x1000, 0x40000000
 
 SAMPLE_S = 0.01
+
+HEADERS = 66
+"""Headers of a segment on the link: Ethernet, IPv4, TCP with timestamps, bytes."""
 
 FORMAT = "BBBBBBBBIIIIIIIIIIIIIIIIIIIIIIIIQQQQIIIIIIQQQQIIQQIIII"
 """`struct tcp_info` of Linux up to `tcpi_snd_wnd` (include/uapi/linux/tcp.h)."""
@@ -174,6 +179,8 @@ def told(sock: socket.socket) -> dict[str, Any]:
         "ssthresh": values[25],
         "cwnd": values[26],
         "mss": values[10],
+        "srtt_us": values[23],
+        "bytes_acked": values[34],
         "snd_wnd": values[53],
         "total_retrans": values[31],
         "notsent": values[38],
@@ -311,7 +318,7 @@ def make(folder: Path, name: str, kind: Kind) -> None:
         receiver = child(lambda: fetch(kind, 5001), d)
         os.waitpid(sender, 0)
         os.waitpid(receiver, 0)
-        time.sleep(0.5)
+        time.sleep(1.5)  # tcpdump writes what it has captured once a second
     finally:
         for one in captures:
             one.terminate()
@@ -323,18 +330,29 @@ def make(folder: Path, name: str, kind: Kind) -> None:
             subprocess.run(["ip", "netns", "del", space], check=False)
 
 
-def judge(folder: Path) -> None:
-    """Table of the results."""
-    print("| capture | right | not told | wrong | truth | told | sentence |")
-    print("| --- | ---: | ---: | ---: | --- | --- | --- |")
+HEADS = ("capture", "right", "not told", "wrong", "path's rate", "kernel", "told")
+
+
+def judge(folder: Path, recorded: bool) -> None:
+    """Table of the results; the rate is that of the link, where the answer states an exact one."""
+    print(f"| {' | '.join(HEADS)} | sentence |")
+    print("| --- | ---: | ---: | ---: | ---: | --- | --- | --- |")
+    made = []
     for journal in sorted(folder.glob("*.jsonl")):
         rows = [json.loads(line) for line in journal.read_text().splitlines()]
         for at in ("sender", "mirror", "receiver"):
             one = judged(folder / f"{journal.stem}.{at}.pcap", rows)
-            print(
-                f"| {journal.stem}.{at} | {one.right:.1%} | {one.untold:.1%} | {one.wrong:.1%} | {shares(one.real)} | {shares(one.told)} | {one.sentence} |",
-                flush=True,
-            )
+            real = KINDS[journal.stem].rate_mbps * 1e6 * one.mss / (one.mss + HEADERS)
+            off = "" if one.rate_bps is None else f"{one.rate_bps / real - 1:+.2%}".replace("%", " %")
+            parts = [f"{part * 100:.1f} %" for part in (one.right, one.untold, one.wrong)]
+            made.append([f"{journal.stem}, {at}", *parts, off or "–", shares(one.real), shares(one.told)])
+            print(f"| {' | '.join(made[-1])} | {one.sentence} |", flush=True)
+    if recorded:
+        what = "What `ackclock diagnose` tells of captures of this machine's kernel in real time, beside the kernel's own clocks: shares of each capture's time, and the error of the path's rate where it is told as exact"
+        record("real-captures", what=what, heads=HEADS, rows=made, notes=[LOAD])
+
+
+LOAD = "Link, capture and programs ran under `chrt -f 1`, on a machine of two processors that was busy with other work."
 
 
 def main() -> int:
@@ -346,7 +364,7 @@ def main() -> int:
             make(place, name, KINDS[name])
             print(name, flush=True)
     else:
-        judge(place)
+        judge(place, "--record" in names)
     return 0
 
 

@@ -29,6 +29,7 @@ from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._place import guess, place
 from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
+from ackclock.diagnose._reader import is_closed, read_bps
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._seen import beyond, seen, without_some
 from ackclock.diagnose._segment import full_segment
@@ -282,8 +283,6 @@ def diagnose(
 
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str = "") -> Diagnosis:
     # Length: the steps follow one another, each using results of the earlier ones
-    import polars as pl
-
     assert found.packets is not None
     server = row["way"] == "server"
     other = found.connections.filter(
@@ -323,8 +322,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     else:
         moved = packets if at == "sender" else None
         why = "the capture was taken on the way" if at == "between" else "the place of the capture is unknown"
-        if packets.filter(pl.col("from_server") != server).is_empty():
-            why = "the capture holds packets of one direction only"
+    if _one_way(packets, server):
+        moved, why = None, "the capture holds packets of one direction only"
     facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
         refused = f"{why}, and a sender's waits can be seen only in a capture at the sender"
@@ -355,7 +354,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     said = sentence(held).replace(CAUSES["pacing"], (ANY if unqueued else BOTH) if played.paced else CAUSES["pacing"])
     said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
     said = said.replace(CAUSES["application"].split(",")[0], BUFFERED) if played.buffered else said
-    closed = _closed(played)
+    closed = is_closed(played) and read_bps(played)
     police = policed(moved, shown, path, server=server, mss=mss)
     early = early_end(played, path, mss)
     life = sum(played.seconds.values())
@@ -367,7 +366,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
         row,
         level=played.level,
         buffered=played.buffered,
-        closed=closed,
+        closed=bool(closed),
         policer=police,
         early=None if early is None else early // mss,
         idle=played.seconds["idle"] / life if life else 0.0,
@@ -427,21 +426,17 @@ def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: P
     return tuple(made)
 
 
-def _closed(played: Replay) -> bool:
-    """Return whether the receive window was below half its maximum for most of the time in which it was the
-    limit, which indicates a slowly reading application.
-    """
-    largest, shut, held = 0, 0.0, 0.0
-    for now, then, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):
-        offered = now.room + now.nxt - now.una
-        largest = max(largest, offered)
-        if cause == "rwnd":
-            held += then.t - now.t
-            shut += then.t - now.t if offered < largest / 2 else 0.0
-    return shut > held / 2
+def _one_way(packets: pl.DataFrame, server: bool) -> bool:
+    """Return whether the data receiver's packets are missing, but for one at most, which leaves most data without an ACK."""
+    import polars as pl
+
+    others = packets.filter((pl.col("from_server") != server) & (pl.col("kind") != "syn"))
+    acked = others.select(pl.col("ack").drop_nans().max()).item() or 0.0
+    sent = packets.filter(pl.col("from_server") == server).select(pl.col("seq").max()).item() or 0
+    return others.is_empty() or (others.height == 1 and 2 * acked < sent)
 
 
-def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: bool = False) -> str:
+def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: float = 0.0) -> str:
     """Return the explanation of the first cause."""
     if not causes:
         return ""
@@ -449,9 +444,7 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
     could = "" if path.rate_bps is None else f"the path carries {least}{told_rate(path.rate_bps)}"
     first = causes[0].name
     if first == "rwnd" and closed:
-        seconds = causes[0].seconds / max(causes[0].share, 1e-9)
-        took = told_rate(8 * row["bytes"] / seconds)
-        return f"; the receiver's window was closed or small for most of that: its application took {took}"
+        return f"; the receiver's window was closed or small for most of that: its application took {told_rate(closed)}"
     if first == "rwnd" and path.base_rtt_s:
         window = row["most_in_flight"]
         most = 8 * window / path.base_rtt_s

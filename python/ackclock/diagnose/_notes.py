@@ -18,8 +18,8 @@ __all__ = ["ANY", "BOTH", "BUFFERED", "EITHER", "label", "notes", "together"]
 BOTH = "pacing or the congestion window"
 """Cause for a paced sender limited by pacing or the window; a capture does not show by which."""
 
-ANY = "pacing, the congestion window or a queue in the sender's host"
-"""Cause for a paced sender on a path without a queue: a queue in the host also spaces packets out."""
+ANY = "pacing, the congestion window, a queue in the sender's host or a program at a pace"
+"""Cause for a paced sender on a path without a queue: a queue in the host and a program also space packets out."""
 EITHER = "the congestion window or the send buffer"
 """Cause for a sender with the same bytes in flight in every round trip."""
 

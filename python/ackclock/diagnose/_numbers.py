@@ -484,7 +484,9 @@ def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
             found.lost_anew(unit, end if found.nxt < end else found.end, row)
             continue
         open_ = [at for at in found.missing if found.may_be(at, unit)]
-        if len(open_) == 1:
+        if not open_ and not timer and not found.marks.calm and found.nxt < found.end:
+            found.lost_anew(unit, end if found.nxt < end else found.end, row)  # no hole that it could have repaired
+        elif len(open_) == 1:
             found.lost_again(unit, open_[0], found.marks.probe(t) if timer else unit.t, row)
         else:
             found.unknown += 1

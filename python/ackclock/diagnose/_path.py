@@ -174,7 +174,9 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     if width > AGREE:
         return bound, False
     if most is not None and most > (1 + AGREE) * rate and greatest < 2 * stands:
-        return most, False
+        longer = _most(found, base, mss, trips=2)  # late ACKs bunch within a round trip
+        if longer is not None and longer > (1 + AGREE / 2) * rate:
+            return most, False
     return rate, True
 
 
@@ -229,12 +231,12 @@ def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) 
     return best[-1][0], apart
 
 
-def _most(found: Replay, base: float, mss: int) -> float | None:
-    """Return the highest rate delivered within a round trip, bit/s, as a lower bound on the path's rate. The round
+def _most(found: Replay, base: float, mss: int, trips: int = 1) -> float | None:
+    """Return the highest rate delivered within so many round trips, bit/s, as a lower bound on the path's rate. The round
     trip begins with an ACK for two segments, because an ACK for a single one may have been delayed, which would make
     the data after it seem faster.
     """
-    span = max(base, LEAST_SPAN_S)
+    span = trips * max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
     if len(points) < 2:  # each segment has its own ACK, so none was delayed
         points = [(now.t, now.delivered) for now in found.instants if now.acked >= mss]

@@ -194,10 +194,11 @@ def seen(
         )
     trip = row["handshake_rtt_s"]
     if trip and life <= SHORT_TRIPS * trip and not (holes or row["retransmitted"]) and row["bytes"] > 10 * mss:
+        alone = life < trip  # a larger window would not have made it faster
         return tuple(made), Answer(
-            where=sender,
-            what=f"all data came within {life / trip:.1f} round trips of {told_seconds(trip)}, as slow start sends it",
-            helps="a higher initial window, or a shorter way",
+            where="network" if alone else sender,
+            what=f"all data came within {life / trip:.1f} round trips of {told_seconds(trip)}, {'in one flight' if alone else 'as slow start sends it'}",
+            helps="a shorter way" if alone else "a higher initial window, or a shorter way",
             sure="likely",
         )
     where = None if passes is None or holes else _flown(packets, row, passes, life, server=server, mss=mss)

@@ -50,6 +50,11 @@ CLOSE = 10
 determine its end to a tenth, `SLACK`.
 """
 
+LEAST_SPLIT, WHOLE = 10, 0.2
+"""Minimum number of writes that would have been split between two ticks if each ACK had released its own part, and
+fraction of it below which writes leave as a whole.
+"""
+
 WRAP = 1 << 32
 
 
@@ -112,6 +117,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         return None
     sends, sharp = _beside(own, sends, tick, acks.times, round_trip)
     released = _released(own, sends, tick, acks.times, round_trip, sharp=sharp)
+    _join(own, sends, tick, mss, released)
     came = acks.heard(own, sends, tick, round_trip)
     made = [(t, 0, at, row) for at, (t, row) in enumerate(came)]
     repairs, unknown = None, 0
@@ -317,3 +323,39 @@ def _deal(
             k += 1
             given += near[k][1]
         made[i] = near[k][0]
+
+
+def _join(own: list[tuple[Any, ...]], sends: list[float], tick: float, mss: int, made: list[float | None]) -> None:
+    """Assign each write of several packets that left in one tick to the last of the ACKs that may have released it, if
+    writes leave as a whole. An ACK that releases its own part of a write does so in its own tick, which would split
+    many of the writes; and while a window holds data back, writes are joined into full segments.
+    """
+    writes = _writes(own, mss)
+    split, expected, several = 0, 0.0, []
+    for first, last in writes:
+        begin, end = made[first], made[last]
+        if sends[first] != sends[last]:
+            split += 1
+        elif begin is not None and end is not None and begin < end:
+            expected += min((end - begin) / tick, 1.0)
+            several.append((first, last))
+    if expected < LEAST_SPLIT or split > WHOLE * expected:
+        return
+    for first, last in several:
+        made[first:last] = [made[last]] * (last - first)
+
+
+def _writes(own: list[tuple[Any, ...]], mss: int) -> list[tuple[int, int]]:
+    """Return the first and the last packet of each write of several packets that ends with a short one, behind another."""
+    made: list[tuple[int, int]] = []
+    first: int | None = None
+    for at, row in enumerate(own):
+        if row[2] != "data":
+            first = None
+            continue
+        if row[4] % mss == 0:
+            continue
+        if first is not None and first < at:
+            made.append((first, at))
+        first = at + 1
+    return made

@@ -182,8 +182,12 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
     )
     burst = mss
+    goes_on = float("inf")  # time of the next new data
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
+        goes_on = then.t if then.new else goes_on
+        if now.room < mss <= then.room and not then.acked and goes_on - then.t <= WAKES_S:
+            follows = "cwnd"  # data left as soon as the window opened
         if then.new:
             burst = then.new if then.clocked and allowed[i] else mss
         full = now.room < max(burst, mss)
@@ -267,7 +271,7 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
         if cause == "application" and then.new and now.una < now.nxt and heard is not None:
             behind.append(0.0 if then.acked else then.t - heard)
             filled.append(then.nxt - then.delivered)
-    if len(behind) < LEAST_WAKES:
+    if len(behind) < LEAST_WAKES or not apart:
         return False
     soon = min(WAKES_S, SOON * median(apart))
     usual = median(filled)

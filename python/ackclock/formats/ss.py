@@ -32,7 +32,10 @@ EPOCH = 1e8
 relative to the first of them.
 """
 
-_TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
+FINER = 1e11
+"""Largest time interpreted as seconds, s. Larger ones are in milliseconds, microseconds or nanoseconds (`date +%s%N`)."""
+
+_TIME = re.compile(r"(?:#|time:)?\s*(\d+(?:[.,]\d+)?)\s*$")
 _KEY = re.compile(r"[a-z_0-9]+")
 
 TIMES = {"busy": "busy_s", "rwnd_limited": "rwnd_limited_s", "sndbuf_limited": "sndbuf_limited_s"}
@@ -59,7 +62,7 @@ def read(text: str, *, name: str) -> Measured:
         if not line.strip() or line.startswith(("State", "Netid")):
             continue
         if (stamp := _TIME.match(line)) is not None:
-            now, ends = float(stamp[1].replace(",", ".")), None
+            now, ends = _seconds(stamp[1]), None
             zero = (now if now > EPOCH else 0.0) if zero is None else zero
         elif not line[0].isspace():
             ends = _ends(line)
@@ -86,6 +89,14 @@ def read(text: str, *, name: str) -> Measured:
     names = [labels[ends] for ends in busy]
     flows = tuple(names if len(names) == 1 else [f"{i} {label}" for i, label in enumerate(names)])
     return Measured(name=name, kind="ss", flows=flows, samples=made[0], goodput=made[1])
+
+
+def _seconds(stamp: str) -> float:
+    """Return a time in seconds."""
+    value = float(stamp.replace(",", "."))
+    for _ in range(3):
+        value = value / 1000 if value > FINER else value
+    return value
 
 
 def _ends(line: str) -> str | None:

@@ -122,6 +122,28 @@ def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> No
     assert capture_truth.truth(stuck)["repair"] == pytest.approx(0.3)
 
 
+def test_the_time_of_samples_without_that_number_does_not_end_before_the_first_write() -> None:
+    """Regression: the first sample, taken before anything was written, was taken for the end, so that nothing was true."""
+    rows = [
+        row(0.0, unacked=0, notsent=0),
+        row(0.1),
+        row(0.2),
+        row(0.3, unacked=0, notsent=0),
+        row(0.4, unacked=0, notsent=0),
+    ]
+    for one in rows:
+        del one["bytes_acked"]
+    assert sum(capture_truth.truth(rows).values()) == pytest.approx(0.3)
+
+
+def test_clocks_that_advance_in_ticks_count_the_whole_time() -> None:
+    """Regression: a clock of 4 ms read every 10 ms is 2 ms ahead or behind, and a tenth of the time was the application's."""
+    rows = [row(i / 100, busy=4000 * (i * 10 // 4), rwnd_limited=4000 * (i * 10 // 4)) for i in range(101)]
+    told = capture_truth.truth(rows)
+    assert told["rwnd"] == pytest.approx(1.0, abs=0.005)
+    assert told["application"] == pytest.approx(0.0, abs=0.005)
+
+
 def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
     """The window and the application each limit half of the time, reported the wrong way round: right totals, but every instant is wrong."""
     said = [(0.0, 1.0, "application"), (1.0, 2.0, "window")]

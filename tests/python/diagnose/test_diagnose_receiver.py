@@ -9,6 +9,7 @@ from test_diagnose import one_flow, seen_by
 import ackclock
 from ackclock.diagnose import diagnose
 from ackclock.diagnose._numbers import departures, numbered
+from ackclock.diagnose._shift import _join
 from ackclock.formats import read_capture
 
 TRANSFER = {"kind": "transfer", "bytes": f"{1448 * 100} B"}
@@ -198,6 +199,45 @@ def test_a_gap_before_a_repair_is_due_is_new_data():
     made, unknown = told(end, THREE)
     assert made[9:] == [(901, "data", False), (501, "retransmission", True), (1001, "data", True)]
     assert unknown == 0
+
+
+def test_data_lost_behind_each_repair_of_a_recovery_is_new_data():
+    """Regression: a full queue dropped what left behind each repair. Only what later arrivals had overtaken was taken for new
+    data, so its repair looked like new data, and a third of the repair was attributed to the window.
+    """
+    came = [*BEGIN, row(6, 601), row(8, 801), row(10, 1001)]  # 501, 701 and 901 were lost
+    repairs = ((1.11, 11, 501), (1.12, 12, 701), (1.14, 14, 901))  # within a round trip, new data behind two of them
+    came += [(t, *row(n, seq, "retransmission")[1:]) for t, n, seq in repairs]
+    came += [(t, *row(n, seq)[1:]) for t, n, seq in ((1.24, 16, 1101), (1.25, 17, 1201), (1.26, 18, 1301))]
+    acks = heard((0.7, 501, 601), (0.9, 501, 801), (1.1, 501, 1001), (1.235, 501, 901))
+    made, unknown = told(came, acks)
+    assert made[11:] == [
+        (501, "retransmission", True),
+        (701, "retransmission", True),
+        (1101, "data", False),
+        (901, "retransmission", True),
+        (1201, "data", False),
+        (1101, "retransmission", True),
+        (1201, "retransmission", True),
+        (1301, "data", True),
+    ]
+    assert unknown == 0
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_writes_that_leave_as_a_whole_wait_for_no_ack(whole):
+    """Regression: a program wrote 300 bytes each time that two ACKs came in one tick. Its packets were dealt to both, and the time
+    between two writes was attributed to the window. With a window, each ACK releases its own part, also in two ticks.
+    """
+    own, sends, released = [], [], []
+    for n in range(60):
+        parts = n * 1e-3, (n + (0 if whole or n % 3 else 1)) * 1e-3
+        own += [(0.0, True, "data", 300 * n + 1, 200), (0.0, True, "data", 300 * n + 201, 60)]
+        sends += parts
+        released += [parts[0] + 2e-4, parts[1] + 6e-4]
+    _join(own, sends, 1e-3, 100, released)
+    together = [first == last for first, last in zip(released[::2], released[1::2], strict=True)]
+    assert together == [False] + [whole] * 59
 
 
 def test_a_gap_that_nothing_explains_is_told_as_such():

@@ -5,6 +5,7 @@ Length: each test makes its own capture.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -14,9 +15,10 @@ from test_diagnose_queue import BASE, MSS, passed
 
 import ackclock
 from ackclock.diagnose import diagnose
-from ackclock.diagnose._path import estimate
+from ackclock.diagnose._path import _rate, estimate
 from ackclock.diagnose._replay import replay
 from ackclock.diagnose._unseen import UNSEEN
+from ackclock.diagnose._waits import Instant
 from ackclock.fidelity.drawn import drawn
 
 
@@ -254,3 +256,22 @@ def test_nagles_algorithm_is_named(tmp_path):
     assert answer.where == "application"
     assert "Nagle" in answer.what
     assert "TCP_NODELAY" in answer.helps
+
+
+@pytest.mark.parametrize(
+    ("fast", "exact"), [(1.09, True), (2.0, False)], ids=["ACKs that bunch", "a pace below the path"]
+)
+def test_a_round_trip_above_the_rate_is_bunching_unless_the_next_one_is_too(fast, exact):
+    """Regression: one round trip of ACKs at 106 % made the answer "at least 20.3 Mbit/s" on a path of 19.1."""
+    t, instants = 0.0, [Instant(0.0, room=10**6)]
+    for i in range(3000):
+        turn = i % 56 if exact else i
+        speed = fast if turn < (28 if exact else 150) else (2 - fast if exact else 1.0)
+        t += 1.2e-3 / speed
+        rtt = 0.032 if i < 3 else 0.045
+        instants.append(
+            Instant(t, acked=2896, delivered=2896 * (i + 1), una=2896 * i, nxt=2896 * (i + 40), rtt=rtt, room=10**6)
+        )
+    rate, told = _rate(SimpleNamespace(instants=instants), 0.032, 1448)
+    assert told is exact
+    assert rate == pytest.approx(8 * 2896 / 1.2e-3 * (1.0 if exact else fast), rel=0.03)

@@ -1,4 +1,7 @@
-"""Tests for captures made with other tools: initial file checks, and conclusions that must not be drawn."""
+"""Tests for captures made with other tools: initial file checks, and conclusions that must not be drawn.
+
+Length: each test makes its own capture.
+"""
 
 from __future__ import annotations
 
@@ -191,6 +194,33 @@ def test_probes_of_a_closed_window_are_no_losses(tmp_path):
     assert "reads too slowly" in found.answer.what
 
 
+def test_a_slow_reader_on_a_lan_is_no_idle_application(tmp_path):
+    """Regression: data that left 20 us after the window opened counted as the application's, so the transfer was 'idle for 92 % of
+    its life'; and the reader's rate counted the bytes that first filled its buffer.
+    """
+    made = Hand()
+    made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460))
+    made.add(0.0002, 1, 0, 1, 0, 65535, SYN | ACK, mss(1460))
+    made.add(0.00022, 0, 1, 1, 0, 65535, ACK)
+    t, seq = 0.001, 1
+    for turn in range(26):
+        count = 6 if turn else 44
+        for i in range(count):
+            left = t + i * 1.2e-5
+            made.add(left, 0, seq + 1460 * i, 1, 1460, 65535, ACK)
+            whole = i == count - 1
+            made.add(left + 0.0002, 1, 1, seq + 1460 * (i + 1), 0, 0 if whole else 1295 + 1460 * (count - 1 - i), ACK)
+        seq += 1460 * count
+        made.add(t + 0.00348, 1, 1, seq, 0, 8760 + 1295, ACK)
+        t += 0.0035
+    found = diagnose(made.write(tmp_path / "reader.pcap"))
+    assert shares(found)["rwnd"] > 0.9
+    assert found.answer is not None
+    assert "reads too slowly" in found.answer.what
+    took = float(found.sentence.split("its application took ")[1].split()[0])
+    assert took == pytest.approx(8 * 8760 / 0.0035 / 1e6, rel=0.05)
+
+
 def test_the_rate_of_a_path_is_a_bound_where_requests_keep_it_empty(tmp_path):
     """Twelve 14-segment responses. One segment arrives every 0.75 ms, and nothing is in flight between responses."""
     made = Hand()
@@ -354,6 +384,24 @@ def test_ss_on_one_line_names_the_controller(tmp_path):
     assert measured.read(path).flows == ("cubic",)
 
 
+@pytest.mark.parametrize(
+    "stamp", ["time:{}000000", "{}", "# {}000"], ids=["nanoseconds", "milliseconds", "microseconds"]
+)
+def test_ss_with_finer_clocks_than_seconds_is_read(tmp_path, stamp):
+    """Loggers write `date +%s%N`, one with "time:" before it."""
+    path = tmp_path / "fine.txt"
+    looks = [
+        f"{stamp.format(1754776664023 + 100 * i)}\n0 398200 [::ffff:10.0.0.1]:5202 [::ffff:10.0.0.2]:56512 "
+        f"ts sack bbr rtt:36.7/3.9 mss:1448 cwnd:{44 + i} bytes_sent:{200_000 * (i + 1)} bytes_acked:{100_000 * (i + 1)}\n"
+        for i in range(3)
+    ]
+    path.write_text("".join(looks))
+    found = measured.read(path)
+    assert found.flows == ("bbr",)
+    assert found.samples["t_s"].to_list() == pytest.approx([0.0, 0.1, 0.2], abs=1e-5)
+    assert found.goodput["goodput_bps"].to_list() == pytest.approx([8e6, 8e6], rel=1e-4)
+
+
 def test_an_end_of_ipv6_stands_in_brackets():
     from ackclock.formats.capture import end
 
@@ -440,9 +488,34 @@ def test_what_came_within_a_few_round_trips_was_slow_start_unless_something_was_
     assert found.answer.where == ("not told" if lost else "server")
 
 
+def test_what_came_in_one_flight_would_not_come_sooner_with_a_larger_window(tmp_path):
+    made = Hand()
+    of_receiver(made, 0.1)
+    made.add(0.11, 1, 1, 1, 100, 65535, ACK | PSH)
+    for n in range(12):
+        made.add(0.21 + 1e-5 * n, 0, 1 + 1460 * n, 101, 1460, 65535, ACK, ttl=50)
+        made.add(0.21 + 1e-5 * n + 2e-6, 1, 101, 1 + 1460 * (n + 1), 0, 65535, ACK)
+    found = diagnose(made.write(tmp_path / "flight.pcap"))
+    assert found.answer is not None
+    assert (found.answer.where, found.answer.helps) == ("network", "a shorter way")
+
+
 def test_a_capture_of_one_direction_says_so(first, tmp_path):
     rows = [row for row in frames(first) if len(row[1]) < row[2]]
     found = diagnose(written(tmp_path / "half.pcap", rows, link_of(first)))
+    assert "packets of one direction only" in found.sentence
+
+
+def test_data_without_acks_at_the_receiver_is_of_one_direction(tmp_path):
+    """Regression: a route that differed on the way back left one packet of the other end: "(no median for empty data)"."""
+    stamps = b"\1\1\x08\x0a"
+    made = Hand()
+    made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460) + stamps + struct.pack(">II", 1000, 0), ttl=60)
+    made.add(0.003, 1, 1, 101, 40, 65535, ACK, stamps + struct.pack(">II", 2000, 1000))
+    for i in range(40):
+        left = stamps + struct.pack(">II", 1000 + 20 * i, 2000 + 20 * i)
+        made.add(0.002 + 0.02 * i, 0, 1 + 100 * i, 41, 100, 65535, ACK | PSH, left, ttl=60)
+    found = diagnose(made.write(tmp_path / "asymmetric.pcap"))
     assert "packets of one direction only" in found.sentence
 
 
