@@ -61,7 +61,7 @@ def test_a_citation_names_what_a_run_has_changed(capsys: pytest.CaptureFixture[s
 
 
 def test_a_citation_holds_no_path_of_a_machine(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    def on_ack(self, ack):\n        pass\n")
+    (tmp_path / "mine.py").write_text("class Mine:\n    def on_ack(self, window, ack):\n        pass\n\n    def on_congestion_event(self, window, in_flight):\n        return window.cwnd / 2\n")
     folder = str(tmp_path / "run")
     assert (
         main(["run", "first", "--controller", f"{tmp_path}/mine.py:Mine", "--set", "duration=1 s", "--out", folder])
