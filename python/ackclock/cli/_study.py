@@ -218,6 +218,8 @@ def run(
     if (not names) != every:
         given = "--all beside a name" if every else "nothing"
         raise InputError(f"NAME: found {given}; allowed: names of studies, or --all")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"NAME: found {quote(twice)} twice; allowed: each study once")
     options = Options(
         scale=scale,
         seeds=seeds,

@@ -20,6 +20,7 @@ from ackclock.cli import main
         (["import", "tc", "nofile"], "nofile: cannot be read (no such file or directory); allowed: a script with commands of `tc`"),
         (["list", "cubic"], 'found "cubic", which is in the list of controllers; did you mean "list controllers"?'),
         (["compare", "first", "first", "--controller", "reno"], "allowed: a file for each of the two scenarios; `run` takes --controller"),
+        (["study", "run", "prr", "iw10", "prr"], 'NAME: found "prr" twice; allowed: each study once'),
         (["list", "nothing"], 'list: found "nothing"; allowed: queues, '),
     ],
 )  # fmt: skip
@@ -61,7 +62,9 @@ def test_a_citation_names_what_a_run_has_changed(capsys: pytest.CaptureFixture[s
 
 
 def test_a_citation_holds_no_path_of_a_machine(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    def on_ack(self, window, ack):\n        pass\n\n    def on_congestion_event(self, window, in_flight):\n        return window.cwnd / 2\n")
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def on_ack(self, window, ack):\n        pass\n\n    def on_congestion_event(self, window, in_flight):\n        return window.cwnd / 2\n"
+    )
     folder = str(tmp_path / "run")
     assert (
         main(["run", "first", "--controller", f"{tmp_path}/mine.py:Mine", "--set", "duration=1 s", "--out", folder])
