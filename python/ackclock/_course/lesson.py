@@ -262,7 +262,7 @@ def _file(name: str) -> Path:
     known = [path.stem for path in sorted(FOLDER.glob("*.toml"))]
     if re.fullmatch(r"[\w-]+", name) and not Path(name).is_file():
         if name not in known:
-            raise InputError(f"{name}: found no such lesson; allowed: {one_of(name, known)}, or a file of yours (TOML)")
+            raise InputError(f"LESSON: found {quote(name)}; allowed: {one_of(name, known)}, or a file of yours (TOML)")
         return FOLDER / f"{name}.toml"
     return Path(name)
 

@@ -228,12 +228,12 @@ def _mirrored(path: Path, found: Diagnosis, mirror: Path, controller: str) -> Fi
 def _fit(fitted: Fit, title: str) -> Table:
     from rich.table import Table
 
-    from ackclock.diagnose._page import RATE_BOUND, quantity_rows
+    from ackclock.diagnose._page import RATE_BOUND, end_told, quantity_rows
 
     table = Table(
         title=title,
         title_justify="left",
-        caption=f"least and most over seeds; of shares the error is the difference{'.' + RATE_BOUND if fitted.bound else ''}",
+        caption=f"least and most over seeds; of shares the error is the difference.{end_told(fitted, ' ')}{RATE_BOUND if fitted.bound else ''}",
         caption_justify="left",
     )
     for head in ("quantity", "capture", "model", "least", "most", "error"):
@@ -305,10 +305,10 @@ def _show(found: Diagnosis) -> None:
     from rich.table import Table
 
     from ackclock.diagnose._notes import label
-    from ackclock.diagnose._page import lost_cell
+    from ackclock.diagnose._page import lost_cell, of_time
 
     table = Table(
-        caption=f"share: of the time that it was not idle ({seconds(found.idle_s)}); bytes lost to it: what the path could have carried, less what it carried",
+        caption=f"share: {of_time(found)}; bytes lost to it: what the path could have carried, less what it carried",
         caption_justify="left",
     )
     for head in ("what held the sender back", "time", "share", "MB lost to it"):

@@ -111,7 +111,10 @@ def import_(
 def _script(script: Path, forward: str | None, backward: str | None) -> Imported:
     from ackclock.formats import tc_import
 
-    text = _files.contents(script, LARGEST)
+    try:
+        text = _files.contents(script, LARGEST)
+    except _files.UnreadError as error:
+        raise InputError(f"{error}; allowed: a script with commands of `tc`, or a Mininet program") from None
     try:
         made = tc_import.read_script(text, forward=forward, backward=backward)
     except InputError as error:

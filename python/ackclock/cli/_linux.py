@@ -76,8 +76,8 @@ def show_kernels(as_json: Json = False) -> None:
     for column in ("name", "Linux", "of", "with", "built in"):
         table.add_column(column, overflow="fold")
     for one in found:
-        names = ", ".join((*one.names, *(["(runs use it)"] if one.current else [])))
-        table.add_row(names or "\u2013", one.release, one.source, ", ".join(one.own) or "\u2013", one.tree or "\u2013")
+        names = ", ".join((*(one.names or [f"no name: {one.folder}"]), *(["(runs use it)"] if one.current else [])))
+        table.add_row(names, one.release, one.source, ", ".join(one.own) or "\u2013", one.tree or "\u2013")
     _terminal.show(table)
     if rest:
         _terminal.say(

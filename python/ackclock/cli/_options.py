@@ -34,6 +34,8 @@ def file_name(text: str | Path) -> Path:
         raise typer.BadParameter(f'found {quote(plain)}; allowed: a name in the file system (one that is "-": ./-)')
     if not plain.isprintable():
         raise typer.BadParameter(f"found {quote(plain)}; allowed: a name that can be printed")
+    if plain.startswith("-"):  # the next option, in place of a value that is missing
+        raise typer.BadParameter(f"found {quote(plain)}, an option; allowed: a name (a file of that name: ./{plain})")
     return Path(plain)
 
 

@@ -442,7 +442,7 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
     try:
         return scenario.set_all(changes)
     except ScenarioError as error:
-        raise error.read_from("--controller") from None
+        raise _of_controller(error) from None
 
 
 def _chosen(scenario: Scenario, name: str) -> Scenario:
@@ -461,7 +461,14 @@ def _chosen(scenario: Scenario, name: str) -> Scenario:
         if error.key.endswith("congestion_control"):
             allowed = f"{error.allowed}, or FILE.py:CLASS, FILE.c, FILE.rs, or NAME= before such"
             raise InputError(f"--controller: found {quote(name)}{class_meant(name)}; allowed: {allowed}") from None
-        raise error.read_from("--controller") from None
+        raise _of_controller(error) from None
+
+
+def _of_controller(error: ScenarioError) -> InputError:
+    """Return an error of `--controller`; the key of the scenario is not named where the file of a controller is wrong."""
+    if error.key != "congestion_control":
+        return error.read_from("--controller")
+    return InputError(f"--controller: found {error.found}; allowed: {error.allowed}")
 
 
 def _value(text: str) -> Any:

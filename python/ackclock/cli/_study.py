@@ -206,7 +206,7 @@ def run(
     stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
-    """Run studies. Exit code 1 if a verdict differs from the recorded one. Values that drifted are listed."""
+    """Run studies. Exit code 1 if a verdict differs from the recorded one. Of other seeds, "undecided" is only listed, as are values that drifted."""
     if backend not in ("sim", "linux", "both"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux, both")
     if kernel is not None and backend == "sim":
@@ -218,6 +218,8 @@ def run(
     if (not names) != every:
         given = "--all beside a name" if every else "nothing"
         raise InputError(f"NAME: found {given}; allowed: names of studies, or --all")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"NAME: found {quote(twice)} twice; allowed: each study once")
     options = Options(
         scale=scale,
         seeds=seeds,
@@ -301,6 +303,8 @@ def _compare(result: StudyResult, options: Options, head: str) -> int:
         return _held_out(result, options)
     for line in result.unexpected:
         _terminal.warn(f"ackclock: {head}not as recorded: {line}")
+    for line in result.undecided:
+        _terminal.warn(f"ackclock: {head}other seeds, no contradiction: {line}")
     for line in result.drifted:
         _terminal.warn(f"ackclock: {head}drifted: {line}")
     if not options.record:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ackclock.cli import _terminal
 from ackclock.cli._options import Jobs, Json, whole_number
 from ackclock.errors import InputError, one_of, quote
+
+if TYPE_CHECKING:
+    from ackclock.scenario import Scenario
 
 
 def version() -> None:
@@ -35,8 +40,9 @@ def cite(
         from ackclock._results.result import Run
 
         read = Run.read(run)
+        made = "".join(f", {key} = {value}" for key, value in _changes(read.scenario).items())
         notes.append(
-            f"run {read.scenario.name or 'without a name'}, seed {read.seed}, digest {read.digest}, engine {read.engine}"
+            f"run {read.scenario.name or 'without a name'}{made}, seed {read.seed}, digest {read.digest}, engine {read.engine}"
         )
     _terminal.say(
         "@software{ackclock,\n"
@@ -44,8 +50,30 @@ def cite(
         "  author = {{The ackclock developers}},\n"
         f"  version = {{{ackclock.__version__}}},\n"
         "  license = {MIT OR Apache-2.0},\n"
-        f"  note = {{{'; '.join(notes)}}}\n}}"
+        f"  note = {{{re.sub('([_%&#$])', lambda sign: chr(92) + sign[0], '; '.join(notes))}}}\n}}"
     )
+
+
+def _changes(scenario: Scenario) -> dict[str, Any]:
+    """Return the controllers of a run, and the keys whose values differ from the shipped scenario of its name, except what is recorded."""
+    from ackclock.scenario import load
+    from ackclock.scenario._shipped import shipped
+
+    def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+        if not isinstance(value, dict | list) or not value:
+            yield key, value
+            return
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, f"{key}.{name}" if key else str(name))
+
+    own = dict(leaves({key: value for key, value in scenario.to_dict().items() if key != "record"}))
+    known = scenario.name in dict(shipped())
+    base = dict(leaves(load(scenario.name).to_dict())) if known else own
+    return {
+        key: Path(value).name if key.endswith(".congestion_control") else value  # no paths of a machine
+        for key, value in own.items()
+        if key.endswith(".congestion_control") or key not in base or base[key] != value
+    }
 
 
 def names(
@@ -71,7 +99,10 @@ def names(
     }
     kinds = (*registry, "options")
     if what is not None and what not in kinds:
-        raise InputError(f"list: found {quote(what)}; allowed: {one_of(what, kinds)}")
+        holds = [kind for kind, entries in registry.items() if what in (name for name, _ in entries)]
+        meant = " or ".join(f'"list {kind}"' for kind in holds)
+        meant = f", which is in the list of {' and '.join(holds)}; did you mean {meant}?" if holds else ""
+        raise InputError(f"list: found {quote(what)}{meant}; allowed: {one_of(what, kinds)}")
     if what is not None:
         registry = {kind: entries for kind, entries in registry.items() if kind == what}
     if as_json:
@@ -182,8 +213,11 @@ def fidelity(
     """Compare the simulator with measurements of a real Linux kernel. Exit code 1 if there is an unknown miss."""
     from ackclock import fidelity as comparison
 
+    threads = jobs or _terminal.cpus()
+    _terminal.warn(
+        f"ackclock: runs all cells that the kernel was measured in, the lossy ones with {seeds} seeds each: about a minute with 40"
+    )
     with _terminal.progress() as progress:
-        threads = jobs or _terminal.cpus()
         result = _terminal.interruptible(lambda: comparison.compare(seeds=seeds, jobs=threads, progress=progress))
     if as_json:
         _terminal.show_json(result.to_json())

@@ -32,8 +32,8 @@ def _explained(error: BaseException) -> str:
             return f'option: found {quote(found)}; allowed: --set {found.lstrip("-")}="..." for a key of the scenario'
         if (meant := MEANT.get(found.lstrip("-"))) and any("--set" in p.opts for p in command.params):
             return f"option: found {quote(found)}; did you mean {meant}?; allowed: --set for keys of the scenario"
-        if found == "--set" and context.command_path.endswith("compare"):
-            return 'option: found "--set"; allowed: a file for each of the two scenarios; `run` takes --set'
+        if found in ("--set", "--controller") and context.command_path.endswith("compare"):
+            return f"option: found {quote(found)}; allowed: a file for each of the two scenarios; `run` takes {found}"
         options = [name for p in command.params if not _is_argument(p) for name in (*p.opts, *p.secondary_opts)]
         return f"option: found {quote(found)}; allowed: {one_of(found, [*options, '--help'])}"
     if kind == "MissingParameter":

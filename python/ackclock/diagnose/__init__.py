@@ -344,7 +344,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
         )
         return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     if at == "receiver":
-        row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
+        most = int(shown.flights.max(initial=0))
+        row = {**row, "first_flight": shown.first_flight, "most_in_flight": most, **_round_trips(played)}
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header, blurred=blurred, trip=trip, unsure=missed > 0)
@@ -436,6 +437,13 @@ def _one_way(packets: pl.DataFrame, server: bool) -> bool:
     return others.is_empty() or (others.height == 1 and 2 * acked < sent)
 
 
+def _round_trips(played: Replay) -> dict[str, Any]:
+    """Return a connection's round trips as its sender saw them; the capture at the receiver has only the receiver's delay of ACKs."""
+    rtts = [now.rtt for now in played.instants if now.rtt is not None]
+    ends = {"rtt_min_s": min(rtts, default=None), "rtt_max_s": max(rtts, default=None)}
+    return {"rtt_samples": len(rtts), "rtt_mean_s": sum(rtts) / len(rtts) if rtts else None, **ends}
+
+
 def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: float = 0.0) -> str:
     """Return the explanation of the first cause."""
     if not causes:
@@ -458,10 +466,10 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
         spare = (causes[0].lost_bytes or 0.0) / (path.rate_bps / 8 * causes[0].seconds)
         if spare < SPARE:
             return f"; a queue stood, and {could}"
-        lost = path.losses_full + path.losses_between + path.losses_random
+        again = path.sent_again_full + path.sent_again_part_full + path.sent_again_empty
         by_chance = (
-            f", and {path.losses_random:,} of {lost:,} losses struck an empty queue"
-            if path.losses_random > lost / 2
+            f", and {path.sent_again_empty:,} of {again:,} segments sent again had met an empty queue"
+            if path.sent_again_empty > again / 2
             else ""
         )
         return f": the transfer used {told_share(1 - spare)} of the {told_rate(path.rate_bps)} that the path carries{by_chance}"

@@ -192,12 +192,12 @@ def answer(
             sure=sure,
         )
     if (
-        path.losses_random > (path.losses_full + path.losses_between + path.losses_random) / 2
-        and path.losses_random > 1
+        path.sent_again_empty > (path.sent_again_full + path.sent_again_part_full + path.sent_again_empty) / 2
+        and path.sent_again_empty > 1
     ):
         return Answer(
             where="network",
-            what=f"{path.losses_random:,} losses at an empty queue keep the {sender}'s window small, for {told} of the time",
+            what=f"{path.sent_again_empty:,} segments sent again, which had met an empty queue, keep the {sender}'s window small, for {told} of the time",
             helps="fewer losses, or a congestion control that does not take them for congestion",
             sure="likely",
         )

@@ -69,7 +69,7 @@ class Outcome:
     name
         Name of the change; the first outcome has none.
     seconds, least, most
-        Transfer time, s: median, minimum and maximum over the seeds; None if the transfer did not end.
+        Transfer time, s: median, minimum and maximum over the seeds; None if the transfer was not complete in one of the runs.
     change
         Median over the seeds of the relative change in time (positive: longer).
     change_least, change_most
@@ -81,6 +81,8 @@ class Outcome:
         The effect is unknown, because the rate is only a bound and a faster path gives a different effect.
     model, error
         Model that was run, `path` or `mirror`, and its relative error in transfer time.
+    ran_s
+        Length of the runs, s, if the transfer was not complete in one of them; None otherwise.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Outcome:
     unknown: bool = False
     model: str = "path"
     error: float = 0.0
+    ran_s: float | None = None
 
 
 def what_if(
@@ -121,6 +124,8 @@ def what_if(
     InputError
         If no model fits.
     """
+    from ackclock import units
+
     path = fit if fit is not None and fit.holds else None
     if mirror is not None and not (mirror.holds and (path is None or mirror.error < path.error)):
         mirror = None
@@ -144,7 +149,8 @@ def what_if(
                 before[faster] = times
             told.append(_outcome(name, times, before[faster], one.error))
         outcome = told[0] if name == NOW else _over_both(told[0], told[1] if one.bound else None, one.error)
-        made.append(replace(outcome, model="mirror" if one is mirror else "path", error=one.error))
+        ran = units.whole(scenario.duration, units.DURATION) / 1e9 if outcome.seconds is None else None
+        made.append(replace(outcome, model="mirror" if one is mirror else "path", error=one.error, ran_s=ran))
         if progress is not None:
             progress((at + 1) / len(work))
     return tuple(made)

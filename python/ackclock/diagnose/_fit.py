@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._path import Path as Way
 from ackclock.errors import InputError
-from ackclock.text import share
+from ackclock.text import seconds, share
 
 if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis
@@ -45,6 +45,9 @@ QUEUE_BASIS = 0.5
 if the transfer time happens to fit.
 """
 
+MEAN_RTTS = ("mean RTT", "mean smoothed RTT")
+"""Names of the mean of all RTT samples of a capture, and of the smoothed RTTs that iperf3 prints."""
+
 OWN_PACE = 0.2
 """Fraction of the lifetime with no data to send above which a model without the application is useless."""
 
@@ -66,12 +69,15 @@ class Quantity:
     Parameters
     ----------
     name, unit
-        Name (`transfer`, `goodput`, `rtt`, `greatest_rtt`, `lost`, or a cause) and unit.
+        Name (`transfer`, `goodput`, `mean RTT`, `greatest RTT`, `segments lost`, or a cause) and unit.
     capture, model, least, most
         Values in the capture and in the model, and the model's extremes.
     error
-        Relative deviation of the model from the capture; None if the capture's value is zero. For fractions, the
-        absolute difference.
+        Relative deviation of the model from the capture; None if the capture's value is zero, or the model's only a lower
+        bound. For fractions, the absolute difference.
+    not_complete, runs
+        Number of the model's runs that ended before the transfer was complete, and of all; their transfer times are lower
+        bounds, the length of the run.
     """
 
     name: str
@@ -81,6 +87,14 @@ class Quantity:
     least: float
     most: float
     error: float | None
+    not_complete: int = 0
+    runs: int = 0
+
+    @property
+    def bounds(self) -> tuple[bool, bool, bool]:
+        """Whether the model's median, minimum and maximum are lower bounds."""
+        done = self.runs - self.not_complete
+        return (self.not_complete > 0 and done <= self.runs // 2, self.not_complete > 0 and done == 0, done < self.runs)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +108,7 @@ class Fit:
     quantities
         Compared quantities, the transfer time first.
     error
-        Relative error in transfer time.
+        Relative error in transfer time; at least that if `not_complete`.
     bound
         Whether the path was never full: its rate may be higher than the model's, and its queue's length is unknown.
     mirror
@@ -116,11 +130,16 @@ class Fit:
     @property
     def wrong(self) -> str:
         """Why the model cannot be used for what-if; empty if it can."""
-        rtt = next((one.error for one in self.quantities if one.name == "mean RTT"), None)
+        rtt = next((one for one in self.quantities if one.name in MEAN_RTTS), None)
+        if (transfer := self.quantities[0]).not_complete:
+            runs = f"in {transfer.not_complete} of {transfer.runs} runs; allowed: in none"
+            return f"not complete after {seconds(transfer.most)} {runs}"
         if self.error > BASIS:
             return f"{self.error * 100:.0f} % off in the time of the transfer; allowed: at most {BASIS * 100:.0f} %"
-        if rtt is not None and abs(rtt) > QUEUE_BASIS:
-            return f"{abs(rtt) * 100:.0f} % off in the mean RTT; allowed: at most {QUEUE_BASIS * 100:.0f} %"
+        if rtt is not None and abs(rtt.error or 0.0) > QUEUE_BASIS:
+            return (
+                f"{abs(rtt.error or 0.0) * 100:.0f} % off in the {rtt.name}; allowed: at most {QUEUE_BASIS * 100:.0f} %"
+            )
         return ""
 
     def summary(self) -> dict[str, Any]:
@@ -128,7 +147,7 @@ class Fit:
         from dataclasses import asdict
 
         return {
-            "error": self.error,
+            "error": None if self.quantities[0].not_complete else self.error,
             "holds": self.holds,
             "rate_is_a_bound": self.bound,
             "quantities": [asdict(one) for one in self.quantities],
@@ -154,9 +173,9 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
     """
     if found.refused or found.path is None or found.replay is None:
         raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
-    path, row, seconds = found.path, found.connection, found.replay.seconds
-    life = sum(seconds.values())
-    own = (seconds["application"] + seconds["idle"]) / life if life else 1.0
+    path, row, spent = found.path, found.connection, found.replay.seconds
+    life = sum(spent.values())
+    own = (spent["application"] + spent["idle"]) / life if life else 1.0
     if own > own_pace:
         raise InputError(
             f"found a transfer whose application had nothing to send for {share(own)} of the time; "
@@ -166,8 +185,8 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
         raise InputError(
             f"found {row['bytes']:,} bytes and no rate; allowed: a transfer with round trips, of at most {MOST_BYTES:,} bytes"
         )
-    held = life - seconds["idle"]
-    limited = row["most_window"] and seconds["rwnd"] > LEAST_RWND * held
+    held = life - spent["idle"]
+    limited = row["most_window"] and spent["rwnd"] > LEAST_RWND * held
     known = Known(
         path=path,
         mss=found.mss,
@@ -233,7 +252,7 @@ def built(known: Known, *, name: str, controller: str) -> Scenario:
     rate = _whole_rate(path.wire_bps)
     delay_ns = max(int((path.base_rtt_s - 8 * (size + ACK_BYTES) / rate) / 2 * 1e9), 1000)
     link: dict[str, Any] = {"rate": f"{rate} bit/s", "delay": f"{delay_ns} ns", "queue": _queue(path, rate, size)}
-    random = path.losses_random + path.losses_between - known.spurious
+    random = path.sent_again_empty + path.sent_again_part_full - known.spurious
     if random > 0:
         link["loss"] = {"kind": "bernoulli", "p": min(random / max(known.segments, 1), 0.5)}
     stack: dict[str, Any] = {"initial_window": known.first_flight}
@@ -269,8 +288,8 @@ def _whole_rate(bps: float) -> int:
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
     """Return the model's queue: as long as indicated by losses, otherwise twice the longest observed wait."""
     assert path.base_rtt_s is not None
-    assert path.greatest_rtt_s is not None
-    waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
+    assert path.queued_rtt_s is not None
+    waits = path.queue_s if path.queue_s is not None else 2 * (path.queued_rtt_s - path.base_rtt_s)
     return {"kind": "drop-tail", "limit": f"{max(round(waits * rate / 8 / size), 10)} packets"}
 
 
@@ -306,8 +325,13 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
 Measures = dict[tuple[str, str], float]
 """(Name, unit) of each quantity -> its value; the transfer time comes first."""
 
+Modelled = tuple[Measures, bool]
+"""Quantities of a run of the model, and whether its transfer was complete at the end; else its time is the length of the
+run, a lower bound.
+"""
 
-def compared(scenario: Scenario, own: Measures, runs: Sequence[Measures], *, bound: bool, mirror: bool = False) -> Fit:
+
+def compared(scenario: Scenario, own: Measures, runs: Sequence[Modelled], *, bound: bool, mirror: bool = False) -> Fit:
     """Compare a model with the measurements.
 
     Parameters
@@ -317,15 +341,20 @@ def compared(scenario: Scenario, own: Measures, runs: Sequence[Measures], *, bou
     own
         Measured quantities.
     runs
-        The same of each run of the model.
+        The same of each run of the model, and whether its transfer was complete.
     bound, mirror
         As in `Fit`.
     """
-    made = [_quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run in runs]) for name, unit in own]
+    made = [
+        _quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run, _ in runs]) for name, unit in own
+    ]
     error = made[0].error
+    transfer = replace(made[0], not_complete=sum(not complete for _, complete in runs), runs=len(runs))
+    if transfer.bounds[0]:
+        transfer = replace(transfer, error=None)
     return Fit(
         scenario=scenario,
-        quantities=tuple(made),
+        quantities=(transfer, *made[1:]),
         error=float("inf") if error is None else abs(error),
         bound=bound,
         mirror=mirror,
@@ -344,7 +373,7 @@ def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
         Sender's controller.
     """
     path = found.path
-    if path is None or (path.losses_full and not path.queue_bound):
+    if path is None or (path.sent_again_full and not path.queue_bound):
         return None
     try:
         return fit(found, controller=controller, seeds=1, mirror=True)
@@ -352,14 +381,18 @@ def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
         return None
 
 
-def _measured(scenario: Scenario, seed: int) -> Measures:
+def _measured(scenario: Scenario, seed: int) -> Modelled:
     import ackclock
     from ackclock.diagnose import diagnose
 
     with tempfile.TemporaryDirectory(prefix="ackclock-") as folder:
         file = Path(folder) / "model.pcapng"
-        ackclock.run(scenario, seed=seed, pcap=file, pcap_at="sender", snaplen=96)
-        return _measures(diagnose(file))
+        flow = ackclock.run(scenario, seed=seed, pcap=file, pcap_at="sender", snaplen=96).rows("flows")[0]
+        made = _measures(diagnose(file))
+    if flow["completion_s"] is not None:
+        return made, True
+    whole = flow["stop_s"] - flow["start_s"]  # the capture ends with the last packet, perhaps long before
+    return {**made, ("transfer", "s"): whole, ("goodput", "bit/s"): 8 * flow["bytes_acked"] / whole}, False
 
 
 def _measures(found: Diagnosis) -> Measures:
@@ -367,13 +400,12 @@ def _measures(found: Diagnosis) -> Measures:
     assert found.path is not None
     held = {name: value for name, value in found.replay.seconds.items() if name != "idle"}
     whole = sum(held.values())
-    rtts = [now.rtt for now in found.replay.instants if now.rtt is not None]
     row = found.connection
     made = {
         ("transfer", "s"): whole,
         ("goodput", "bit/s"): 8 * row["bytes"] / whole if whole else 0.0,
-        ("mean RTT", "s"): sum(rtts) / len(rtts) if rtts else 0.0,
-        ("greatest RTT", "s"): found.path.greatest_rtt_s or 0.0,
+        ("mean RTT", "s"): row["rtt_mean_s"] or 0.0,
+        ("greatest RTT", "s"): row["rtt_max_s"] or 0.0,
         ("segments lost", ""): float(row["lost"]),
         ("timeouts", ""): float(found.replay.timeouts),
     }

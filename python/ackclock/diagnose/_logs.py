@@ -14,7 +14,7 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING
 
 from ackclock import _files
-from ackclock.diagnose._fit import SEEDS, Fit, Known, Measures, built, compared
+from ackclock.diagnose._fit import SEEDS, Fit, Known, Measures, Modelled, built, compared
 from ackclock.diagnose._mirror import with_window
 from ackclock.diagnose._path import STANDS_S, Path
 from ackclock.diagnose._transfer import Interval, Transfer, transfer
@@ -171,14 +171,14 @@ def _fitted(log: Transfer, pings: Sequence[tuple[Recording, float | None]]) -> F
         f"the initial window: {known.first_flight} segments; timestamps and SACK: on",
     ]
     choice = _best(log, known, chances, controller, told)
-    made = _run(log, choice, controller, SEEDS if choice.path.losses_random else 1)
+    made = _run(log, choice, controller, SEEDS if choice.path.sent_again_empty else 1)
     return FittedPath(fit=made, known=tuple(told.known), bounded=tuple(told.bounded), guessed=tuple(told.guessed))
 
 
 def _best(log: Transfer, known: Known, chances: Sequence[int], controller: str, told: _Told) -> Known:
     """Return the facts of the best-fitting model among those that differ only where the logs are silent."""
     whole = known.path.identified
-    shares = (SHORTER if whole else QUEUES) if known.path.losses_full else QUEUES[:1]
+    shares = (SHORTER if whole else QUEUES) if known.path.sent_again_full else QUEUES[:1]
     open_ = [(spare, share, by) for spare in ((1.0,) if whole else SPARE) for share in shares for by in chances]
     if len(open_) == 1:
         return _other(known, *open_[0])
@@ -196,7 +196,7 @@ def _best(log: Transfer, known: Known, chances: Sequence[int], controller: str, 
         told.guessed.append(
             f"the queue: {share:g} of the longest wait, which passed; the best fit of {_listed(shares)}"
         )
-    elif known.path.losses_full:
+    elif known.path.sent_again_full:
         wait = told_seconds(known.path.queue_s)
         told.bounded.append(f"the queue: at least {wait}, the longest wait at the end of an interval")
     if len(chances) > 1:
@@ -241,8 +241,8 @@ def _other(known: Known, spare: float, share: float, chance: int) -> Known:
         rate_bps=spare * path.rate_bps,
         wire_bps=spare * path.wire_bps,
         queue_s=share * path.queue_s,
-        losses_random=chance,
-        losses_full=max(path.losses_full - chance, 0),
+        sent_again_empty=chance,
+        sent_again_full=max(path.sent_again_full - chance, 0),
     )
     return replace(known, path=other)
 
@@ -253,13 +253,14 @@ def _run(log: Transfer, known: Known, controller: str, seeds: int) -> Fit:
     every = sorted(one.seconds for one in log.intervals)[len(log.intervals) // 2]
     own = _measures(log, known)
     runs = [_simulated(scenario, seed, every) for seed in range(1, seeds + 1)]
-    return compared(scenario, own, [{key: run[key] for key in own} for run in runs], bound=not known.path.identified)
+    same = [({key: run[key] for key in own}, complete) for run, complete in runs]
+    return compared(scenario, own, same, bound=not known.path.identified)
 
 
 def _distance(made: Fit) -> float:
-    """Return a model's error: in transfer time, in mean RTT and, with a small weight, in retransmitted segments."""
+    """Return a model's error: in transfer time, in mean smoothed RTT and, with a small weight, in retransmitted segments."""
     off = {one.name: abs(one.error or 0.0) for one in made.quantities}
-    return made.error + off.get("mean RTT", 0.0) + AGAIN * min(off.get("segments sent again", 0.0), 1.0)
+    return made.error + off.get("mean smoothed RTT", 0.0) + AGAIN * min(off.get("segments sent again", 0.0), 1.0)
 
 
 def _facts(
@@ -295,8 +296,8 @@ def _facts(
     chances = _chances(log, rate, standing, segments, told)
     full = log.again or 0
     _told_pings(log, pings, told)
-    greatest = max([base, *rtts])
-    wait = greatest - base
+    longest = max([base, *rtts])
+    wait = longest - base
     if not standing:
         wait = base
     elif not full:
@@ -304,14 +305,14 @@ def _facts(
         told.guessed.append(f"the queue: {told_seconds(wait)}, twice the longest wait; it never overflowed")
     path = Path(
         base_rtt_s=base,
-        greatest_rtt_s=greatest,
+        queued_rtt_s=longest,
         rate_bps=rate,
         identified=standing,
         wire_bps=wire,
         queue_s=wait,
-        losses_full=full,
-        losses_random=0,
-        losses_between=0,
+        sent_again_full=full,
+        sent_again_empty=0,
+        sent_again_part_full=0,
         segments_per_ack=None,
         queue_bound=True,
     )
@@ -416,14 +417,14 @@ def _measures(log: Transfer, known: Known) -> Measures:
     }
     rtts = [rtt for one in log.intervals for rtt in one.rtts]
     if rtts:
-        own["mean RTT", "s"] = sum(rtts) / len(rtts)
-        own["greatest RTT", "s"] = max(rtts)
+        own["mean smoothed RTT", "s"] = sum(rtts) / len(rtts)
+        own["greatest smoothed RTT", "s"] = max(rtts)
     if log.again is not None:
         own["segments sent again", ""] = log.again * known.life_s / log.seconds
     return own
 
 
-def _simulated(scenario: Scenario, seed: int, every_s: float) -> Measures:
+def _simulated(scenario: Scenario, seed: int, every_s: float) -> Modelled:
     """Return a run's quantities, its round trips sampled as iperf3 does."""
     import ackclock
 
@@ -434,10 +435,11 @@ def _simulated(scenario: Scenario, seed: int, every_s: float) -> Measures:
     stops = {row["flow"]: row["start_s"] + (row["completion_s"] or took) for row in flows}
     samples = [row for row in run.rows("samples") if row["srtt_s"] is not None and row["t_s"] <= stops[row["flow"]]]
     rtts = [row["srtt_s"] for row in samples] or [row["mean_rtt_s"] or 0.0 for row in flows]
-    return {
+    made: Measures = {
         ("transfer", "s"): took,
         ("goodput", "bit/s"): 8 * sum(row["bytes_acked"] for row in flows) / took,
-        ("mean RTT", "s"): sum(rtts) / len(rtts),
-        ("greatest RTT", "s"): max(rtts),
+        ("mean smoothed RTT", "s"): sum(rtts) / len(rtts),
+        ("greatest smoothed RTT", "s"): max(rtts),
         ("segments sent again", ""): float(sum(row["retransmissions"] for row in flows)),
     }
+    return made, all(row["completion_s"] is not None for row in flows)

@@ -65,10 +65,10 @@ def mirrored(
     assert shown is not None
     assert found.replay is not None
     assert path.base_rtt_s is not None
-    assert path.greatest_rtt_s is not None
+    assert path.queued_rtt_s is not None
     assert path.wire_bps is not None
     size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss
-    stood = (path.greatest_rtt_s - path.base_rtt_s) * path.wire_bps / 8 / size
+    stood = (path.queued_rtt_s - path.base_rtt_s) * path.wire_bps / 8 / size
     whole = int(found.connection["bytes"])
     writes = _writes(found.replay, path.base_rtt_s, whole if most_bytes is None else min(whole, most_bytes))
     lost = shown.lost if len(writes) == 1 else shown.lost_in_order

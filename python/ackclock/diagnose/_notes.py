@@ -119,7 +119,7 @@ def notes(
     if cut:
         made.append("The file ends within a frame, as when a capture is killed: the rest is missing.")
     if at == "receiver":
-        trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
+        trip = path.queued_rtt_s or row["rtt_max_s"] or 0.0
         made.append(
             f"Captured at the receiver: the sender's last round trip ({told_seconds(trip)} at most) is missing. If the last segments of "
             "a flight were lost, some of the repair may count as the congestion window or the application."

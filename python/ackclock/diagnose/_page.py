@@ -85,7 +85,7 @@ def _causes(found: Diagnosis) -> list[Section]:
         told = tuple(paragraph(note.replace("`", "")) for note in found.notes)
         return [Section(title="What the capture tells", blocks=told)] if told else []
     table = Table(
-        caption=f"Share of the time that it was not idle ({seconds(found.idle_s)}). MB lost to a cause: what the path could have carried in that time, "
+        caption=f"Share: {of_time(found)}. MB lost to a cause: what the path could have carried in that time, "
         "less what it carried.",
         header=("what held the sender back", "time", "share", "MB lost to it"),
         rows=tuple(
@@ -117,6 +117,12 @@ def _causes(found: Diagnosis) -> list[Section]:
     return [Section(title="What was the limit", blocks=tuple(blocks)), Section(title="The path", blocks=(path,))]
 
 
+def of_time(found: Diagnosis) -> str:
+    """Return as text what the shares of causes are of."""
+    idle = f"without {seconds(found.idle_s)} in which it was idle" if found.idle_s else "in which it was never idle"
+    return f"of the {seconds(sum(cause.seconds for cause in found.causes))} of the transfer, {idle}"
+
+
 def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
     """Return the bytes lost to a cause as text."""
     if lost_bytes is None or found.path is None:
@@ -133,15 +139,16 @@ def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
     least = "" if path.identified else "at least "
     windows = row["least_window"], row["most_window"]
     return [
-        ("base round trip", seconds(path.base_rtt_s)),
-        ("greatest round trip", seconds(path.greatest_rtt_s)),
+        ("base RTT", seconds(path.base_rtt_s)),
+        ("mean RTT", seconds(row["rtt_mean_s"])),
+        ("greatest RTT", seconds(row["rtt_max_s"])),
         ("payload that the bottleneck carries", NONE if path.rate_bps is None else least + rate(path.rate_bps)),
         ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
         ("queue, when it was full", f"{'at least ' if path.queue_bound else ''}{seconds(path.queue_s)}"),
         ("segments lost, of those sent", f"{row['lost']:,} of {row['segments']:,}"),
         (
             "sent again at a full, a part full, an empty queue",
-            f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}",
+            f"{path.sent_again_full:,}, {path.sent_again_part_full:,}, {path.sent_again_empty:,}",
         ),
         ("sent for nothing", f"{row['spurious']:,}"),
         ("segments per ACK", NONE if path.segments_per_ack is None else f"{path.segments_per_ack:.2f}"),
@@ -239,20 +246,19 @@ def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
             continue
         name = CAUSES[one.name].split(",")[0] if one.unit == "share" else one.name
         told = shown.get(one.unit, "{:,.0f}".format)
-        made.append(
-            (name, *(told(value) for value in (one.capture, one.model, one.least, one.most)), percent(one.error))
-        )
+        modelled = zip((one.model, one.least, one.most), one.bounds, strict=True)
+        cells = [told(one.capture), *(f"{'≥ ' if bound else ''}{told(value)}" for value, bound in modelled)]
+        made.append((name, *cells, percent(one.error)))
     return made
 
 
-def _told(value: float, unit: str) -> str:
-    from ackclock.text import rate
-
-    if unit == "share":
-        return share(value)
-    if unit == "s":
-        return seconds(value)
-    return rate(value) if unit == "bit/s" else f"{value:,.0f}"
+def end_told(fit: Fit, before: str) -> str:
+    """Return the meaning of the sign in front of the model's time, if there is one."""
+    transfer = fit.quantities[0]
+    if not transfer.not_complete:
+        return ""
+    runs = f"in {transfer.not_complete} of {transfer.runs} runs of the model"
+    return f"{before}≥: the transfer was not complete after {seconds(transfer.most)}, {runs}."
 
 
 def percent(error: float | None) -> str:
@@ -277,6 +283,7 @@ def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
 def _fitted(fit: Fit) -> Section:
     quantities = Table(
         caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference."
+        + end_told(fit, " ")
         + (RATE_BOUND if fit.bound else ""),
         header=("quantity", "capture", "model", "least", "most", "error"),
         rows=tuple((TableCell(text=name, kind="head"), *cells) for name, *cells in quantity_rows(fit)),
@@ -295,6 +302,6 @@ def outcome_cells(one: Outcome) -> tuple[str, ...]:
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"
     told = "" if now else said
     if one.seconds is None:
-        return ("does not end", NONE, NONE, NONE, basis, told)
+        return (f"not complete after {seconds(one.ran_s)}", NONE, NONE, NONE, basis, told)
     changes = [percent(value) for value in (one.change, one.change_least, one.change_most)]
     return (seconds(one.seconds), *(["", "", ""] if now else changes), basis, told)

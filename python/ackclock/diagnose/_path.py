@@ -62,8 +62,11 @@ class Path:
 
     Parameters
     ----------
-    base_rtt_s, greatest_rtt_s
-        Minimum and maximum RTT of segments sent only once.
+    base_rtt_s
+        RTT of a full segment over the idle path: the minimum, less the transmission of what left in the same packet.
+    queued_rtt_s
+        Longest RTT that a queue explains: of segments that were sent once and that no later one overtook. The greatest
+        RTT of all is the connection's `rtt_max_s`.
     rate_bps
         Payload that the bottleneck carries, bit/s; None if no round trip was measured.
     identified
@@ -74,21 +77,22 @@ class Path:
         Wait in the full queue, s; None if no loss reveals it.
     queue_bound
         Whether no two losses at a full queue agree on its length: the queue is at least this long.
-    losses_full, losses_random, losses_between
-        Segments lost while the RTT was near its maximum, near its base, or in between.
+    sent_again_full, sent_again_empty, sent_again_part_full
+        Segments sent again whose lost transmission had met a queue that was full, empty, or part full; the connection's
+        `spurious` of them were sent again for nothing.
     segments_per_ack
         Segments that an ACK usually covers.
     """
 
     base_rtt_s: float | None
-    greatest_rtt_s: float | None
+    queued_rtt_s: float | None
     rate_bps: float | None
     identified: bool
     wire_bps: float | None
     queue_s: float | None
-    losses_full: int
-    losses_random: int
-    losses_between: int
+    sent_again_full: int
+    sent_again_empty: int
+    sent_again_part_full: int
     segments_per_ack: float | None
     queue_bound: bool = False
 
@@ -116,7 +120,7 @@ def estimate(
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
-    greatest = max(rtts, default=None)
+    queued = max(rtts, default=None)
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
     if base is not None and rate is not None and identified:  # each segment of a packet has its own transmission time
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
@@ -137,15 +141,15 @@ def estimate(
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
-        greatest_rtt_s=greatest,
+        queued_rtt_s=queued,
         rate_bps=rate,
         identified=identified,
         wire_bps=None if rate is None else rate * (mss + header) / mss,
         queue_s=queue,
         queue_bound=queue is not None and bound,
-        losses_full=full,
-        losses_random=random,
-        losses_between=between,
+        sent_again_full=full,
+        sent_again_empty=random,
+        sent_again_part_full=between,
         segments_per_ack=delivered / mss / found.acks if found.acks else None,
     )
 

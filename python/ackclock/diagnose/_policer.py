@@ -73,8 +73,8 @@ def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss
     """
     import polars as pl
 
-    losses = path.losses_full + path.losses_between + path.losses_random
-    stood = path.identified and path.losses_full > FULL_QUEUE * losses
+    losses = path.sent_again_full + path.sent_again_part_full + path.sent_again_empty
+    stood = path.identified and path.sent_again_full > FULL_QUEUE * losses
     if len(shown.lost_at) < LEAST_LOST or stood or path.rate_bps is None:
         return None
     rows = packets.filter(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from ackclock.errors import InputError, ScenarioError, one_of, quote
+from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.evaluate import kernel
 from ackclock.evaluate.rows import population as population_row
 from ackclock.evaluate.rows import rows as all_rows
@@ -87,7 +87,9 @@ class Plan:
             raise InputError(f"--rows: found {quote(population_row.ID)} without --population; allowed: together")
         for name in self.only:
             if name not in known:
-                raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
+                raise InputError(
+                    f"--rows: found {quote(name)}; allowed: {', '.join(known)} (with a comma between them)"
+                )
         asked = [row for key, row in known.items() if not self.only or key in self.only]
         rows = [self._in_environment(text.answered(row, self.stated)) for row in asked]
         if self.backend == "linux":

@@ -232,7 +232,7 @@ def _read(
     connections = tables["connections"]
     count = connections.height // 2
     if connection is not None and not 0 <= connection < count:
-        allowed = f"0 to {count - 1}" if count else "none, the capture holds no TCP"
+        allowed = "0" if count == 1 else f"0 to {count - 1}" if count else "none, the capture holds no TCP"
         raise InputError(f"{shown}: found connection {connection}; allowed: {allowed}")
     if anonymise:
         connections = _without_addresses(connections)

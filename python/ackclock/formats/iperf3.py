@@ -209,8 +209,7 @@ def _end(socket: int, flow: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
     windows = [row["snd_cwnd"] for row in rows if "snd_cwnd" in row]
     if windows:
         sender["max_snd_cwnd"] = max(windows)
-    if flow["mean_rtt_s"] is not None:
-        rtts = [row["rtt"] for row in rows if "rtt" in row]
-        sender |= {"max_rtt": max(rtts, default=0), "min_rtt": min(rtts, default=0)}
-        sender["mean_rtt"] = round(flow["mean_rtt_s"] * 1e6)
+    # as in iperf3 all three are of the smoothed RTTs of the intervals, not of all samples
+    if rtts := [row["rtt"] for row in rows if "rtt" in row]:
+        sender |= {"max_rtt": max(rtts), "min_rtt": min(rtts), "mean_rtt": sum(rtts) // len(rtts)}
     return {"sender": {**sender, "sender": True}, "receiver": {**both, "sender": True}}

@@ -238,20 +238,38 @@ class Evidence:
             Number of looks at the values, each with more runs. Every look gets an equal part of the 5 % (Bonferroni),
             so that an error in any of them is as rare as with a single look.
         """
-        low, high = self.interval or (self.value, self.value)
-        if looks > 1 and self.interval is not None:
-            factor = wider(looks, self.seeds)
-            low, high = self.value - factor * (self.value - low), self.value + factor * (high - self.value)
-        verdict = self._at(low, high)
-        if always and among > 1 and self.interval is not None:
-            factor = wider(among * looks, self.seeds) / wider(looks, self.seeds)
-            return self._at(self.value - factor * (self.value - low), self.value + factor * (high - self.value))
-        if verdict in AGAINST and among > 1 and self.interval is not None:
-            factor = wider(among * looks, self.seeds) / wider(looks, self.seeds)
-            apart = (self.value - low, high - self.value)
-            corrected = self._at(self.value - factor * apart[0], self.value + factor * apart[1])
+        verdict = self._at(*self._ends(looks))
+        if among == 1 or self.interval is None:
+            return verdict
+        corrected = self._at(*self._ends(among * looks))
+        if always:
+            return corrected
+        if verdict in AGAINST:
             return corrected if corrected in AGAINST else Verdict.UNDECIDED
         return verdict
+
+    def _ends(self, numbers: int) -> tuple[float, float]:
+        """Return the ends of the interval at 1 - 0.05 / `numbers`. Distances from a value that was not reached are infinite
+        and cannot be widened: then the lower end stays beyond the runs' end if enough of them were not reached, and is
+        open otherwise.
+        """
+        if self.interval is None or numbers == 1:
+            return self.interval or (self.value, self.value)
+        low, high = self.interval
+        if math.isinf(self.value) and self.value > 0:
+            return (low if math.isinf(low) and self._is_beyond(numbers) else -math.inf, math.inf)
+        factor = wider(numbers, self.seeds)
+        return self.value - factor * (self.value - low), self.value + factor * (high - self.value)
+
+    def _is_beyond(self, numbers: int) -> bool:
+        """Return whether the median is beyond the runs' end at 1 - 0.05 / `numbers`: at least as many runs not reached have
+        that chance if it is not (if no run reached it, 2 * 0.5^n).
+        """
+        from scipy.special import bdtr
+
+        if not self.not_reached:
+            return False
+        return 2 * float(bdtr(self.seeds - self.not_reached, self.seeds, 0.5)) <= 0.05 / numbers
 
     def _at(self, low: float, high: float) -> Verdict:
         if math.isinf(low) and low > 0:

@@ -54,19 +54,19 @@ def check(wanted: str) -> tuple[str | None, str, Path]:
 
     what, equals, file = wanted.rpartition("=")
     path = Path(file)
-    if path.suffix[1:].lower() not in FORMATS:
-        raise InputError(f"--plot: found {quote(wanted)}; allowed: a file that ends in .{', .'.join(FORMATS)}")
     name = what if equals else path.stem
     table, dot, column = name.partition(".")
-    if dot and table in TABLES:
-        return table, column, path
-    if name in SHORT:
-        return None, name, path
-    near = nearest(name, SHORT)
-    meant = f'; did you mean "{path.with_stem(near)}"?' if near and not equals else ""
+    if path.suffix[1:].lower() in FORMATS:
+        if dot and table in TABLES:
+            return table, column, path
+        if name in SHORT:
+            return None, name, path
+    near = None if equals else nearest(name, SHORT)
+    ends = path.suffix if path.suffix[1:].lower() in FORMATS else ".png"
+    meant = f'; did you mean "{path.with_name(f"{near}{ends}")}"?' if near else ""
     raise InputError(
-        f"--plot: found {quote(wanted)}{meant}; allowed: NAME.png or TABLE.COLUMN=FILE, with NAME one of {', '.join(SHORT)}, "
-        f"and TABLE one of {', '.join(TABLES)}"
+        f"--plot: found {quote(wanted)}{meant}; allowed: NAME.png or TABLE.COLUMN=FILE.png (or .pdf, .svg), with NAME one of "
+        f"{', '.join(SHORT)}, and TABLE one of {', '.join(TABLES)}"
     )
 
 

@@ -84,13 +84,24 @@ class Record:
         )
         return [number.text("i") for number in quoted]
 
-    def changed(self, outcomes: Sequence[Outcome]) -> list[str]:
-        """Return verdicts that differ from the recorded ones, one line each."""
+    def changed(self, outcomes: Sequence[Outcome], *, undecided: bool | None = None) -> list[str]:
+        """Return verdicts that differ from the recorded ones, one line each.
+
+        Parameters
+        ----------
+        outcomes
+            Outcomes of a run.
+        undecided
+            True: only those where one of the two is undecided; False: only the others; None: all.
+        """
         found = []
         for outcome in outcomes:
             before = self.verdicts(outcome.claim.id)
             for half, verdict in outcome.verdicts.items():
-                if before.get(half, verdict) is not verdict:
+                recorded = before.get(half, verdict)
+                if recorded is verdict:
+                    continue
+                if undecided is None or undecided is (Verdict.UNDECIDED in (recorded, verdict)):
                     found.append(f"{_name(outcome, half)}: {verdict}, recorded {before[half]}")
         return found
 

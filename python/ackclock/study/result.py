@@ -78,12 +78,15 @@ class StudyResult:
 
     @property
     def unexpected(self) -> list[str]:
-        """Verdicts that differ from those recorded, one line each. With seeds other than the scale's own, a change
-        from or to "undecided" does not count. Only a verdict that changed
-        from holding to failing, or back, is listed.
+        """Verdicts that differ from those recorded, one line each. With seeds other than the scale's own, a verdict that
+        is undecided here or in the record is no contradiction: it is listed by `undecided`.
         """
-        found = self.recorded.changed(self.outcomes)
-        return [line for line in found if "undecided" not in line] if self.other_seeds else found
+        return self.recorded.changed(self.outcomes, undecided=None if not self.other_seeds else False)
+
+    @property
+    def undecided(self) -> list[str]:
+        """Verdicts that, with seeds other than the scale's own, are undecided where the record has a word, or the reverse."""
+        return self.recorded.changed(self.outcomes, undecided=True) if self.other_seeds else []
 
     @property
     def other_seeds(self) -> bool:
@@ -168,6 +171,7 @@ class StudyResult:
             "digest": self.digest,
             "runs": self.runs,
             "unexpected": self.unexpected,
+            "undecided": self.undecided,
             "drifted": self.drifted,
             "claims": [self._claim(o) for o in self.outcomes],
         }

@@ -279,6 +279,7 @@ def test_a_verdict_that_differs_gives_one(capsys, monkeypatch):
 
     class Result:
         unexpected = ("T1: fails, recorded holds",)
+        undecided = ()
         drifted = ("T3: gain: 2 %, recorded 6 % (5 to 7)",)
         curves = ()
 

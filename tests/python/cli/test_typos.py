@@ -53,7 +53,7 @@ REFUSED = [
     ("run first --trace", "none, flow, all"),
     ("run first --plot", "NAME.png"),
     ("run first --plot cwmd.png", 'did you mean "cwnd.png"'),
-    ("run first --plot cwnd.jpg", ".pdf, .png"),
+    ("run first --plot cwnd.jpg", 'did you mean "cwnd.png"?'),
     ("run first --report", "allowed: FILE"),
     ("run first --report /nonexistent/x.html", "found no such file or directory"),
     ("run first --pcap .", "found a directory"),

@@ -195,7 +195,7 @@ def test_rate_round_trip_and_queue_of_a_full_path(tmp_path, rate, delay, limit):
         2 * float(delay.split()[0]) * 1e-3 + 12_000 / float(rate.split()[0]) / 1e6, rel=0.02
     )
     assert found.path.queue_s == pytest.approx(link["max_wait_s"], rel=0.1)
-    assert found.path.losses_random == 0
+    assert found.path.sent_again_empty == 0
 
 
 def test_random_losses_are_told_from_those_of_a_full_queue(tmp_path):
@@ -212,8 +212,8 @@ def test_random_losses_are_told_from_those_of_a_full_queue(tmp_path):
     found = diagnose(path)
     agree(run, found)
     assert found.path is not None
-    assert found.path.losses_full == 0
-    assert found.path.losses_random == run.rows("flows")[0]["retransmissions"] - found.path.losses_between
+    assert found.path.sent_again_full == 0
+    assert found.path.sent_again_empty == run.rows("flows")[0]["retransmissions"] - found.path.sent_again_part_full
 
 
 @pytest.mark.parametrize(("name", "within"), [("scripted-loss", 0.001), ("first", 0.01)])

@@ -205,7 +205,7 @@ def test_a_window_that_chance_keeps_small_is_no_full_path(tmp_path):
     ackclock.run(scenario, seed=5, pcap=path, snaplen=96)
     found = diagnose(path)
     assert "the transfer used 9 % of the 96.533 Mbit/s that the path carries" in found.sentence
-    assert "12 of 13 losses struck an empty queue" in found.sentence
+    assert "12 of 13 segments sent again had met an empty queue" in found.sentence
     assert found.path is not None
     slower = sum(cause.lost_bytes or 0.0 for cause in found.causes) * 8 / (found.path.rate_bps or 1.0)
     without = ackclock.run(transfer(), seed=5).rows("flows")[0]["completion_s"]

@@ -149,5 +149,5 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 def test_no_such_connection(tmp_path):
     _, _, path = captured(tmp_path, "scripted-loss")
-    with pytest.raises(InputError, match="found connection 1; allowed: 0 to 0"):
+    with pytest.raises(InputError, match="found connection 1; allowed: 0"):
         read_capture(path, connection=1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -172,3 +173,33 @@ def test_what_is_written_does_not_tell_in_which_order_numbers_were_added():
     assert finite(up) == finite(down)
     assert finite(math.inf) is None
     assert finite(1e-300 / 3) == pytest.approx(1e-300 / 3)
+
+
+@pytest.mark.parametrize(
+    ("runs", "reached", "numbers", "verdict"),
+    [
+        (5, 0, 1, UNDECIDED),
+        (6, 0, 1, FAILS),
+        (6, 0, 2, UNDECIDED),
+        (8, 0, 2, FAILS),
+        (8, 0, 6, FAILS),
+        (8, 0, 7, UNDECIDED),
+        (20, 4, 2, FAILS),
+        (20, 5, 2, UNDECIDED),
+        (20, 5, 1, FAILS),
+    ],
+)
+def test_a_time_that_no_run_reached_is_decided_beside_others(runs, reached, numbers, verdict):
+    """Regression: beside other numbers it was undecided with any number of runs. Six runs decide alone: 2 * 0.5^6 = 3.1 %;
+    beside another, 2.5 % are needed.
+    """
+    times = np.array([2.0] * reached + [math.inf] * (runs - reached))
+    found = Evidence.reached(times, 60.0, "time", below(10))
+    others = [evidence(1.0, below(10)) for _ in range(numbers - 1)]
+    exact = 2 * sum(math.comb(runs, k) for k in range(reached + 1)) / 2**runs
+    assert (verdict is FAILS) == (exact <= 0.05 / numbers)
+    assert found.judge(numbers) is verdict
+    assert found.judge(looks=numbers) is verdict
+    assert found.judge(numbers, always=True) is verdict
+    assert conjunction([found, *others]) is verdict
+    assert Evidence.reached(times, 60.0, "time", above(10)).judge(numbers) is not FAILS

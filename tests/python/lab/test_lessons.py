@@ -242,7 +242,7 @@ def test_files_that_are_no_lessons_are_refused(own, capsys):
     for asked, said in {
         "nothing.toml": "No such file",
         "Bad Name.toml": "small letters, digits and hyphens",
-        "other": "no such lesson",
+        "other": 'LESSON: found "other"; allowed: bbr, ',
         "slow-strat": 'did you mean "slow-start"?',
         "bytes.toml": "other bytes than UTF-8",
         ".": "no regular file",

@@ -206,6 +206,21 @@ def test_a_changed_verdict_and_a_drifted_value_are_told(tmp_path):
     assert turned.unexpected == ["X1, direction: fails, recorded holds"]
 
 
+def test_undecided_with_other_seeds_is_listed_and_no_contradiction(tmp_path, capsys):
+    """Regression: it was dropped without a word. With the scale's own seeds it is a changed verdict."""
+    study(tmp_path).run().record(version="0.1", date="2026-01-02")
+    line = "X1, direction: undecided, recorded holds"
+    own, other = study(tmp_path, gain=0.3).run(), study(tmp_path, gain=0.3).run(seeds=5)
+    assert (own.unexpected, own.undecided) == ([line], [])
+    assert (other.unexpected, other.undecided) == ([], [line])
+    assert other.to_json()["undecided"] == [line]
+    study(tmp_path, gain=0.3).run().record(version="0.1", date="2026-01-02")
+    back = study(tmp_path).run(seeds=5)
+    assert (back.unexpected, back.undecided) == ([], ["X1, direction: holds, recorded undecided"])
+    turned = study(tmp_path, gain=-2.0).run(seeds=5)
+    assert turned.undecided == ["X1, direction: fails, recorded undecided"]
+
+
 def test_a_record_keeps_the_other_scale_and_says_when(tmp_path):
     study(tmp_path).run().record(version="0.1", date="2026-01-02")
     study(tmp_path, gain=4.0).run(scale="paper").record(version="0.2", date="2026-01-03")
