@@ -7,9 +7,9 @@ PROFILE ?= $(or $(patsubst $(VENV)/.engine-%,%,$(firstword $(wildcard $(VENV)/.e
 DIST_PROFILE ?= release
 BASE ?= main
 BIN := $(VENV)/bin
-# Cases drawn by proptest and Hypothesis follow from the committed tree: another commit draws others, and whoever has the tree repeats a failure.
+# Cases drawn by proptest and Hypothesis follow from the committed Rust sources: another engine has others, and whoever has its commit repeats a failure.
 # `make test SEED=` draws anew, and so does `make soak`.
-SEED ?= $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c 1-15) 2>/dev/null)
+SEED ?= $(shell printf %d 0x$$(git rev-parse HEAD:crates 2>/dev/null | cut -c 1-15) 2>/dev/null)
 DRAWN := $(if $(SEED),PROPTEST_RNG_SEED=$(SEED))
 # All cores; a file of tests, which may share fixtures, runs on one of them.
 PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile $(if $(SEED),--hypothesis-seed=$(SEED))
