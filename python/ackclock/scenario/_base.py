@@ -193,15 +193,23 @@ def _located(key: str, found: str) -> str:
     if found != "an unknown key":
         return found
     here, _, name = key.rpartition(".")
-    places = _places()
-    initials = [place for place in places if "".join(w[:1] for w in place.rpartition(".")[2].split("_")) == name]
-    for place in (
-        *(p for p in places if p.rpartition(".")[2] == name),
-        *(p for p in initials if p.rpartition(".")[0] == here),
-    ):
+    by_name, by_initials = _named_places()
+    for place in (*by_name.get(name, ()), *(p for p in by_initials.get(name, ()) if p.rpartition(".")[0] == here)):
         if place != key:
             return f'{found}; did you mean "{place}"?'
     return found
+
+
+@cache
+def _named_places() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the paths by their last name, and by its initials."""
+    by_name: dict[str, list[str]] = {}
+    by_initials: dict[str, list[str]] = {}
+    for place in _places():
+        last = place.rpartition(".")[2]
+        by_name.setdefault(last, []).append(place)
+        by_initials.setdefault("".join(word[:1] for word in last.split("_")), []).append(place)
+    return by_name, by_initials
 
 
 @cache
