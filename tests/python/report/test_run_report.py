@@ -138,7 +138,7 @@ def test_any_column_becomes_a_figure(tmp_path, monkeypatch, wanted, width):
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ("cwnd", r"allowed: a file that ends in \.pdf, \.png, \.svg"),
+        ("cwnd", r'did you mean "cwnd\.png"\?; allowed: NAME\.png'),
         ("nothing.png", "allowed: NAME.png or TABLE.COLUMN=FILE"),
         ("flows.colour=a.png", 'found "colour"; allowed: flow, group'),
         ("chunks.stall_s=a.png", "found no rows of chunks in this run; it has flows"),
